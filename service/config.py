@@ -1,0 +1,52 @@
+"""Where things run: the environment, read once. What the data mean (rules, thresholds, shares) is never set here."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+LIVE_SOURCE_URL = "https://api.oroagents.com"
+LIVE_RATE_PER_MINUTE = 50
+"""Half of the ~100 requests a minute that one address gets: the validator beside us needs the rest."""
+
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class Settings(BaseSettings):
+    """Environment variables `SLUICE_*`. Entry points build it once and pass it down."""
+
+    model_config = SettingsConfigDict(env_prefix="SLUICE_", frozen=True, extra="ignore")
+
+    data_dir: Path = Path("sluice-data")
+    """Folder of snapshots and, with no URLs set, of the private Postgres and Valkey."""
+    database_url: str | None = None
+    """`postgresql://...`; None starts a private Postgres below `data_dir`."""
+    redis_url: str | None = None
+    """`redis://...` or `unix://...`; None starts a private Valkey below `data_dir`."""
+    source_url: str = LIVE_SOURCE_URL
+    """Base URL of ORO's public API."""
+    rate_per_minute: int | None = Field(default=None, ge=0)
+    """Requests per minute against the source; 0 is unthrottled; None means 50, or 0 for a loopback source."""
+    object_hosts: tuple[str, ...] = ()
+    """Extra hosts from which presigned objects may be fetched, beside the source itself and Amazon S3."""
+    poll_seconds: float = Field(default=60.0, gt=0)
+    """Pause between two walks over the source's races."""
+    host: str = "127.0.0.1"
+    port: int = Field(default=8715, ge=0, le=65535)
+    """Port of the REST service; 0 takes a free one."""
+    worker_processes: int = Field(default=1, ge=0)
+    worker_threads: int = Field(default=4, ge=1)
+    log_level: str = "INFO"
+
+    @property
+    def snapshot_dir(self) -> Path:
+        """Folder of published snapshots."""
+        return self.data_dir / "snapshots"
+
+    @property
+    def requests_per_minute(self) -> int:
+        """The rate to keep against the source; 0 is unthrottled."""
+        if self.rate_per_minute is not None:
+            return self.rate_per_minute
+        return 0 if urlsplit(self.source_url).hostname in LOOPBACK_HOSTS else LIVE_RATE_PER_MINUTE

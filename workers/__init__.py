@@ -1,0 +1,1 @@
+"""The processes that do the work: subscribe, the pipeline's stages, and later the GPU worker."""
