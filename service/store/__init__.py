@@ -1,0 +1,1 @@
+"""The only SQL, and the snapshot files. One noun a module; callers own the transaction and commit at the edge."""

@@ -1,0 +1,44 @@
+"""Connections and transactions. Knows no table; the caller of `transaction` is the edge where commits happen."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import orjson
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.orm import Session
+
+
+def open_engine(database_url: str, *, pool_size: int = 5) -> Engine:
+    """Open a pool on `database_url` (`postgresql://` or `postgresql+psycopg://`; psycopg 3 either way).
+
+    Args:
+        database_url: where Postgres is.
+        pool_size: connections kept; as many again may be opened under load.
+    """
+    url = database_url.replace("postgresql://", "postgresql+psycopg://", 1)
+    return create_engine(
+        url,
+        pool_size=pool_size,
+        max_overflow=pool_size,
+        pool_pre_ping=True,
+        json_serializer=lambda value: orjson.dumps(value).decode(),
+        json_deserializer=orjson.loads,
+        connect_args={"application_name": "sluice", "connect_timeout": 10},
+    )
+
+
+@contextmanager
+def transaction(engine: Engine) -> Iterator[Session]:
+    """One transaction: committed when the block ends, rolled back when it raises."""
+    with Session(engine, expire_on_commit=False) as session, session.begin():
+        yield session
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Session]:
+    """One read-only transaction with a single, stable view of the data."""
+    with (
+        engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True) as connection,
+        Session(connection, expire_on_commit=False) as session,
+    ):
+        yield session

@@ -1,0 +1,42 @@
+"""Every table, so that one import gives Alembic the whole metadata. Foreign keys point upstream only."""
+
+from service.store.models.base import Base
+from service.store.models.corpus import CorpusRevision, Evidence, Payload, Policy, Trajectory, Verdict
+from service.store.models.harvest import (
+    AgentVersion,
+    EvaluationRun,
+    LedgerItem,
+    LedgerState,
+    Problem,
+    Race,
+    Walk,
+)
+from service.store.models.leakage import Clustering, ClusterMember, LeakEdge, PoolAssignment, PoolMember
+from service.store.models.release import Job, Lease, Release, Snapshot, SnapshotRow
+
+__all__ = [
+    "AgentVersion",
+    "Base",
+    "ClusterMember",
+    "Clustering",
+    "CorpusRevision",
+    "EvaluationRun",
+    "Evidence",
+    "Job",
+    "LeakEdge",
+    "Lease",
+    "LedgerItem",
+    "LedgerState",
+    "Payload",
+    "Policy",
+    "PoolAssignment",
+    "PoolMember",
+    "Problem",
+    "Race",
+    "Release",
+    "Snapshot",
+    "SnapshotRow",
+    "Trajectory",
+    "Verdict",
+    "Walk",
+]

@@ -1,0 +1,146 @@
+"""What SN15 has published: races, agents, runs, problems, and the ledger of items to harvest. Judges nothing.
+
+Rows of these tables mirror the source and may be refreshed from it; everything downstream is append-only.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import BigInteger, Enum, ForeignKey, Index, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.store.models.base import Base, JsonObject, RecordedAt, Serial
+
+
+class LedgerState(StrEnum):
+    """Where one (run, item) stands."""
+
+    EXPECTED = "expected"
+    FETCHED = "fetched"
+    EMBARGOED = "embargoed"
+    FAILED = "failed"
+    """The last try failed and another one is due at `next_try_at`."""
+    GONE = "gone"
+    """The source has no such object and will not have one; `reason` says how we know."""
+
+
+class Race(Base):
+    """One SN15 competition. `race_number` restarts with a suite and is never a key."""
+
+    __tablename__ = "races"
+
+    race_id: Mapped[str] = mapped_column(primary_key=True)
+    suite_id: Mapped[int]
+    race_number: Mapped[int | None]
+    status: Mapped[str]
+    started_at: Mapped[datetime | None]
+    completed_at: Mapped[datetime | None]
+    source: Mapped[JsonObject]
+    """The listing as the source gave it, unknown fields included."""
+    walked_at: Mapped[datetime | None]
+    """When every run of the completed race had been listed; None while there may be more."""
+
+
+class AgentVersion(Base):
+    """One submitted version of a miner's agent."""
+
+    __tablename__ = "agent_versions"
+
+    agent_version_id: Mapped[str] = mapped_column(primary_key=True)
+    agent_name: Mapped[str]
+    miner_hotkey: Mapped[str]
+    version_number: Mapped[int]
+    family: Mapped[str]
+    """Unit of independence between agents; the miner's hotkey until code or behaviour says more."""
+    source: Mapped[JsonObject]
+
+
+class EvaluationRun(Base):
+    """One validator's run of one agent version, in a race or while qualifying."""
+
+    __tablename__ = "evaluation_runs"
+
+    eval_run_id: Mapped[str] = mapped_column(primary_key=True)
+    agent_version_id: Mapped[str] = mapped_column(ForeignKey("agent_versions.agent_version_id"), index=True)
+    race_id: Mapped[str | None] = mapped_column(ForeignKey("races.race_id"), index=True)
+    """None for a qualifying run."""
+    suite_id: Mapped[int]
+    validator_hotkey: Mapped[str]
+    phase: Mapped[str]
+    kind: Mapped[str]
+    """Execution kind: `legacy_shoppingbench` or `envpack`."""
+    status: Mapped[str]
+    is_included: Mapped[bool]
+    invalidated_at: Mapped[datetime | None]
+    completed_at: Mapped[datetime | None]
+    source: Mapped[JsonObject]
+    listed_at: Mapped[datetime | None]
+    """When all items of the finished run were in the ledger; None while there may be more."""
+
+
+class Problem(Base):
+    """One task, under the identity the source gives it. The query agents report is not kept here."""
+
+    __tablename__ = "problems"
+
+    problem_id: Mapped[str] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    category: Mapped[str]
+    suite_id: Mapped[int | None]
+    query: Mapped[str | None]
+    """Query text as the API gave it; None where it gave none (hidden race problems)."""
+    reward: Mapped[list[JsonObject] | None]
+    """Gold products with their constraints; None where the source keeps them hidden."""
+    voucher: Mapped[JsonObject | None]
+    facts_changed_at: Mapped[RecordedAt]
+
+
+class LedgerItem(Base):
+    """One (run, item) the source has announced, and what became of it."""
+
+    __tablename__ = "harvest_ledger"
+    __table_args__ = (
+        UniqueConstraint("eval_run_id", "item_key"),
+        Index(
+            "ix_harvest_ledger_open",
+            "next_try_at",
+            postgresql_where=text("state IN ('expected', 'embargoed', 'failed')"),
+        ),
+    )
+
+    ledger_id: Mapped[Serial]
+    eval_run_id: Mapped[str] = mapped_column(ForeignKey("evaluation_runs.eval_run_id"))
+    item_key: Mapped[str]
+    problem_id: Mapped[str] = mapped_column(ForeignKey("problems.problem_id"), index=True)
+    episode_result_id: Mapped[str | None]
+    judgement: Mapped[JsonObject]
+    """What SN15 said of this item, in the fields of `domain.trajectory.Judgement`."""
+    state: Mapped[LedgerState] = mapped_column(
+        Enum(
+            LedgerState,
+            native_enum=False,
+            length=16,
+            values_callable=lambda states: [s.value for s in states],
+        )
+    )
+    reason: Mapped[str | None]
+    """Why it is not fetched, as a `source.Refusal` value."""
+    attempts: Mapped[int] = mapped_column(server_default="0")
+    next_try_at: Mapped[datetime]
+    listed_at: Mapped[RecordedAt]
+    fetched_at: Mapped[datetime | None]
+
+
+class Walk(Base):
+    """One pass of the subscriber over the source: what it saw and what it could not read."""
+
+    __tablename__ = "walks"
+
+    walk_id: Mapped[Serial]
+    started_at: Mapped[RecordedAt]
+    finished_at: Mapped[datetime | None]
+    races: Mapped[int] = mapped_column(server_default="0")
+    runs: Mapped[int] = mapped_column(server_default="0")
+    items: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    faults: Mapped[JsonObject] = mapped_column(server_default=text("'{}'::jsonb"))
+    """Counts by typed fault of what was listed but could not be read."""
