@@ -1,0 +1,68 @@
+"""Reading JSON that strangers wrote: what is broken is named, the rest is read. Knows nothing of trajectories."""
+
+import json
+import math
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+
+class Defect(StrEnum):
+    """What was wrong with the bytes of a payload."""
+
+    BARE_NAN = "bare_nan"
+    """NaN or Infinity as a bare word, which is no JSON; read as null."""
+    NUL_BYTES = "nul_bytes"
+    BAD_UTF8 = "bad_utf8"
+    """Bytes that are no UTF-8, or escapes that name half a character."""
+    MALFORMED_JSON = "malformed_json"
+    """Not JSON, cut off, or nested too deep to be read."""
+    NOT_A_LIST = "not_a_list"
+    """A legacy payload is a list of steps; this is something else."""
+    NOT_AN_OBJECT = "not_an_object"
+    """An envpack payload is one object; this is something else."""
+    BAD_STEP = "bad_step"
+    """A step, or a part of it, has the wrong type; that part was left out."""
+    BAD_PROXY_CALL = "bad_proxy_call"
+    """A line of the log has the wrong type; it was left out, so the log is not complete."""
+
+
+class Salvage(NamedTuple):
+    """`value` is None where nothing could be read, and holds no NaN, infinity or half character."""
+
+    value: Any
+    defects: tuple[Defect, ...]
+
+
+def salvage(payload: bytes) -> Salvage:
+    """Read JSON that a strict reader refused. Never raises."""
+    defects: dict[Defect, None] = {}
+    if b"\0" in payload:
+        defects[Defect.NUL_BYTES] = None
+        payload = payload.replace(b"\0", b"")
+    try:
+        text = payload.decode()
+    except UnicodeDecodeError:
+        defects[Defect.BAD_UTF8] = None
+        text = payload.decode(errors="replace")
+
+    def unnumber(_word: str) -> None:
+        defects[Defect.BARE_NAN] = None
+
+    def number(word: str) -> float | None:
+        value = float(word)
+        if math.isfinite(value):
+            return value
+        defects[Defect.BARE_NAN] = None
+        return None
+
+    try:
+        value = json.loads(text, parse_constant=unnumber, parse_float=number)
+        if "\\ud" in text.lower():
+            spelled = json.dumps(value, ensure_ascii=False)
+            whole = spelled.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            if whole != spelled:
+                defects[Defect.BAD_UTF8] = None
+                value = json.loads(whole)
+    except (ValueError, RecursionError):
+        return Salvage(None, (*defects, Defect.MALFORMED_JSON))
+    return Salvage(value, tuple(defects))

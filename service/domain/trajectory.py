@@ -1,0 +1,316 @@
+"""What an agent did in one item, as one typed value whatever wire format it came in.
+
+Not a judgement: nothing here says who made a call or whether the row is worth keeping. `parse` never raises; what
+was wrong with the bytes is listed in `defects`, and whatever could be read survives.
+"""
+
+from enum import StrEnum
+from typing import Any, assert_never
+
+import msgspec
+
+from service.domain import envpack_wire, legacy_wire
+from service.domain.lenient import Defect
+
+__all__ = [
+    "Defect",
+    "EpisodeFeedback",
+    "ExecutionKind",
+    "Inference",
+    "Judgement",
+    "NativeCall",
+    "Search",
+    "Step",
+    "ToolCall",
+    "Trajectory",
+    "parse",
+    "product_ids",
+]
+
+ANSWER_TOOLS = frozenset({"recommend_product", "place_test_order"})
+"""The tools that name the products an agent settled on, one for each execution kind."""
+
+LIST_KEYS = ("product_ids", "product_id")
+
+
+class ExecutionKind(StrEnum):
+    """Which harness ran the agent; it decides the wire format and what evidence can exist."""
+
+    LEGACY = "legacy_shoppingbench"
+    ENVPACK = "envpack"
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One tool call and what came back."""
+
+    name: str
+    arguments: dict[str, Any] | str
+    """A str only where the source held text that is no JSON object."""
+    call_id: str = ""
+    """As written by the agent; identical repeated calls share one."""
+    result: Any = None
+    """None: nothing came back, or nothing was recorded."""
+    error_code: str | None = None
+    done: bool | None = None
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One turn of the agent."""
+
+    index: int
+    """Position in the payload, from 0; the agent's own step number is not trusted."""
+    think: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    response: str = ""
+    timestamp_ms: int | None = None
+    """When the step was built, after its tools ran; set by the agent."""
+    shopper_message: str | None = None
+
+
+class NativeCall(msgspec.Struct, frozen=True, gc=False):
+    """A call in a reply's `tool_calls` field. `arguments` is JSON text from honest servers; anything may be here."""
+
+    name: str
+    arguments: Any = None
+
+
+class Inference(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One logged request to a language model. The prompt itself is never logged, only its size."""
+
+    timestamp_ms: int
+    """End of the request."""
+    duration_ms: float = 0.0
+    model: str | None = None
+    content: str | None = None
+    native_calls: tuple[NativeCall, ...] = ()
+    dropped: bool = False
+    """The log keeps no reply over 2,000 characters: only its length."""
+    response_length: int | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    failed: bool = False
+    """No reply reached the agent."""
+    offered_tools: bool = False
+    """The request carried tool schemas."""
+
+
+class Search(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One logged request to the catalogue."""
+
+    path: str
+    timestamp_ms: int
+    duration_ms: float = 0.0
+    params: dict[str, Any] = {}
+    product_ids: tuple[str, ...] | None = None
+    """Ids of what came back; None where the log does not say."""
+    failed: bool = False
+
+
+class EpisodeFeedback(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What an envpack payload says of its own episode."""
+
+    outcome: str | None = None
+    passed: bool | None = None
+    paid_reward: float | None = None
+    failure_category: str | None = None
+    termination_code: str | None = None
+    family: str | None = None
+    task_id: str | None = None
+    schema_version: str | None = None
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What SN15 said of one item. None always means "was not said", never a number."""
+
+    status: str | None = None
+    success: bool | None = None
+    score: float | None = None
+    reasoning_score: float | None = None
+    """0.1 to 0.9; None: unjudged."""
+    inference_total: int | None = None
+    """None is also how the API writes zero; see `provenance`."""
+    inference_failure_count: int | None = None
+    execution_seconds: float | None = None
+    paid_reward: float | None = None
+    outcome: str | None = None
+    failure_category: str | None = None
+    components: dict[str, Any] = {}
+
+
+class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One item's record. `inferences` and `searches` are in order of time, whichever step they were filed under."""
+
+    kind: ExecutionKind
+    problem_id: str | None = None
+    query: str | None = None
+    """As the agent reported it (legacy) or the validator traced it (envpack)."""
+    steps: tuple[Step, ...] = ()
+    inferences: tuple[Inference, ...] = ()
+    searches: tuple[Search, ...] = ()
+    execution_seconds: float | None = None
+    defects: tuple[Defect, ...] = ()
+    feedback: EpisodeFeedback | None = None
+
+    @property
+    def empty(self) -> bool:
+        """No steps: the agent failed, timed out, or returned nothing that could be uploaded."""
+        return not self.steps
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """All calls in order."""
+        return tuple(call for step in self.steps for call in step.calls)
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """Product ids of the last answering call: stripped, without repeats, in order."""
+        for step in reversed(self.steps):
+            for call in reversed(step.calls):
+                if call.name in ANSWER_TOOLS:
+                    return product_ids(call.arguments)
+        return ()
+
+
+def product_ids(arguments: dict[str, Any] | str) -> tuple[str, ...]:
+    """Ids named by a call's arguments, which agents write as "a,b", as ["a", "b"] or as a number."""
+    if isinstance(arguments, str):
+        return ()
+    named = next((arguments[key] for key in LIST_KEYS if arguments.get(key)), "")
+    parts = named if isinstance(named, list) else str(named).split(",")
+    ids = (str(part).strip() for part in parts if isinstance(part, str | int))
+    return tuple(dict.fromkeys(name for name in ids if name))
+
+
+def parse(payload: bytes, kind: ExecutionKind) -> Trajectory:
+    """Read the bytes of one item. Never raises, whatever the bytes are."""
+    match kind:
+        case ExecutionKind.LEGACY:
+            return _from_dialogue(*legacy_wire.decode(payload))
+        case ExecutionKind.ENVPACK:
+            return _from_feedback(*envpack_wire.decode(payload))
+        case _:
+            assert_never(kind)
+
+
+def _from_dialogue(steps: list[legacy_wire.WireStep], defects: tuple[Defect, ...]) -> Trajectory:
+    extras = [step.extra_info for step in steps if step.extra_info is not None]
+    lines = [line for extra in extras for line in extra.proxy_calls or ()]
+    lines.sort(key=_end)
+    return Trajectory(
+        kind=ExecutionKind.LEGACY,
+        problem_id=next((extra.problem_id for extra in extras if extra.problem_id), None),
+        query=next((extra.query for extra in extras if extra.query), None),
+        steps=tuple(_legacy_step(index, step) for index, step in enumerate(steps)),
+        inferences=tuple(_inference(line) for line in lines if "/inference/" in line.path),
+        searches=tuple(_search(line) for line in lines if "/search/" in line.path),
+        execution_seconds=next((extra.execution_time for extra in extras if extra.execution_time is not None), None),
+        defects=defects,
+    )
+
+
+def _end(line: legacy_wire.WireProxyCall) -> float:
+    return line.timestamp
+
+
+def _legacy_step(index: int, step: legacy_wire.WireStep) -> Step:
+    message = step.completion.message if step.completion else None
+    timestamp = step.extra_info.timestamp if step.extra_info else None
+    if message is None:
+        return Step(index=index, timestamp_ms=_milliseconds(timestamp))
+    return Step(
+        index=index,
+        think=message.think or "",
+        calls=tuple(
+            ToolCall(
+                name=call.name or "",
+                arguments=call.parameters or {},
+                call_id=call.tool_call_id or "",
+                result=call.result,
+            )
+            for call in message.tool_call or ()
+        ),
+        response=message.response or "",
+        timestamp_ms=_milliseconds(timestamp),
+    )
+
+
+def _inference(line: legacy_wire.WireProxyCall) -> Inference:
+    request = line.json_data
+    reply = legacy_wire.reply(line.response) if line.response else None
+    message = reply.choices[0].message if reply and reply.choices else None
+    usage = reply.usage if reply else None
+    cut = bool(line.response_truncated) or line.response_length is not None
+    return Inference(
+        timestamp_ms=int(line.timestamp),
+        duration_ms=line.duration_ms or 0.0,
+        model=request.model if request else None,
+        content=message.content if message else None,
+        native_calls=tuple(
+            NativeCall(call.function.name or "", call.function.arguments)
+            for call in (message.tool_calls if message else None) or ()
+            if call.function
+        ),
+        dropped=message is None and (cut or line.status_code is not None),
+        response_length=line.response_length,
+        prompt_tokens=usage.prompt_tokens if usage else None,
+        completion_tokens=usage.completion_tokens if usage else None,
+        failed=message is None and not cut and line.status_code is None,
+        offered_tools=bool(request and request.tools),
+    )
+
+
+def _search(line: legacy_wire.WireProxyCall) -> Search:
+    ids = line.result_product_ids
+    listed = tuple(str(name) for name in ids) if ids is not None else None
+    if listed is None and line.response:
+        listed = legacy_wire.listed_ids(line.response)
+    return Search(
+        path=line.path,
+        timestamp_ms=int(line.timestamp),
+        duration_ms=line.duration_ms or 0.0,
+        params=line.params or {},
+        product_ids=listed,
+        failed=line.status_code is None,
+    )
+
+
+def _from_feedback(body: envpack_wire.WireFeedback, defects: tuple[Defect, ...]) -> Trajectory:
+    return Trajectory(
+        kind=ExecutionKind.ENVPACK,
+        query=body.query,
+        steps=tuple(_envpack_step(index, step) for index, step in enumerate(body.interaction or ())),
+        defects=defects,
+        feedback=EpisodeFeedback(
+            outcome=body.outcome,
+            passed=body.passed,
+            paid_reward=body.paid_reward,
+            failure_category=body.failure_category,
+            termination_code=body.termination_code,
+            family=body.family,
+            task_id=body.task_id,
+            schema_version=body.schema_version,
+        ),
+    )
+
+
+def _envpack_step(index: int, step: envpack_wire.WireStep) -> Step:
+    return Step(
+        index=index,
+        calls=tuple(
+            ToolCall(
+                name=call.tool_name or "",
+                arguments=call.args or {},
+                call_id=call.call_id or "",
+                result=call.observation,
+                error_code=call.error_code,
+                done=call.done,
+            )
+            for call in step.calls or ()
+        ),
+        response=step.message or "",
+        shopper_message=step.shopper_message,
+    )
+
+
+def _milliseconds(timestamp: float | None) -> int | None:
+    return None if timestamp is None else int(timestamp)
