@@ -70,7 +70,6 @@ def upgrade() -> None:
         sa.Column("query", sa.String(), nullable=True),
         sa.Column("reward", postgresql.JSONB(astext_type=sa.Text()), nullable=True),
         sa.Column("voucher", postgresql.JSONB(astext_type=sa.Text()), nullable=True),
-        sa.Column("facts_changed_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.PrimaryKeyConstraint("problem_id", name=op.f("pk_problems")),
     )
     op.create_table(
@@ -115,6 +114,7 @@ def upgrade() -> None:
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.Column("plan_digest", sa.String(), nullable=False),
         sa.Column("rules_digest", sa.String(), nullable=False),
+        sa.Column("facts_known", sa.BigInteger(), nullable=False),
         sa.Column("clusters", sa.Integer(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.ForeignKeyConstraint(["plan_digest"], ["policies.policy_digest"], name=op.f("fk_clusterings_plan_digest")),

@@ -92,7 +92,6 @@ class Problem(Base):
     reward: Mapped[list[JsonObject] | None]
     """Gold products with their constraints; None where the source keeps them hidden."""
     voucher: Mapped[JsonObject | None]
-    facts_changed_at: Mapped[RecordedAt]
 
 
 class LedgerItem(Base):

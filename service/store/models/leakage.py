@@ -18,6 +18,8 @@ class Clustering(Base):
     plan_digest: Mapped[str] = mapped_column(ForeignKey("policies.policy_digest"))
     rules_digest: Mapped[str] = mapped_column(ForeignKey("policies.policy_digest"))
     """Rule set whose verdicts gave the winners."""
+    facts_known: Mapped[int] = mapped_column(BigInteger)
+    """Number of facts the source had given about problems; it only grows, so a higher number means newer facts."""
     clusters: Mapped[int]
     created_at: Mapped[RecordedAt]
 

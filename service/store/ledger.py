@@ -1,0 +1,134 @@
+"""The harvest ledger: which items are expected, fetched, waiting, failed or gone. Plans and fetches nothing."""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from psycopg.types.json import Jsonb
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from service.store.copying import copy_missing
+from service.store.models import EvaluationRun, LedgerItem, LedgerState
+
+OPEN_STATES = (LedgerState.EXPECTED, LedgerState.EMBARGOED, LedgerState.FAILED)
+
+
+class ExpectedItem(NamedTuple):
+    """One item the source has announced."""
+
+    eval_run_id: str
+    item_key: str
+    problem_id: str
+    episode_result_id: str | None
+    judgement: dict[str, object]
+
+
+class Target(NamedTuple):
+    """All that is needed to fetch one item and to store what comes back."""
+
+    ledger_id: int
+    eval_run_id: str
+    item_key: str
+    problem_id: str
+    agent_version_id: str
+    episode_result_id: str | None
+    kind: str
+    judgement: dict[str, object]
+    attempts: int
+
+
+class LedgerCount(NamedTuple):
+    """How many items stand in one state for one reason (None: no reason)."""
+
+    state: LedgerState
+    reason: str | None
+    items: int
+
+
+def expect(session: Session, items: Iterable[ExpectedItem], now: datetime) -> int:
+    """Add items that are not in the ledger yet, due at once. Returns how many were new."""
+    return copy_missing(
+        session,
+        LedgerItem.__table__,  # type: ignore[arg-type]
+        ("eval_run_id", "item_key", "problem_id", "episode_result_id", "judgement", "state", "next_try_at", "attempts"),
+        (
+            (i.eval_run_id, i.item_key, i.problem_id, i.episode_result_id, Jsonb(i.judgement), "expected", now, 0)
+            for i in items
+        ),
+    )
+
+
+def due(session: Session, now: datetime, limit: int) -> Sequence[int]:
+    """Ledger ids whose next try has come, oldest first."""
+    return session.scalars(
+        select(LedgerItem.ledger_id)
+        .where(LedgerItem.state.in_(OPEN_STATES), LedgerItem.next_try_at <= now)
+        .order_by(LedgerItem.next_try_at, LedgerItem.ledger_id)
+        .limit(limit)
+    ).all()
+
+
+def targets(session: Session, ledger_ids: Collection[int], now: datetime) -> list[Target]:
+    """What to fetch for those of `ledger_ids` that are still open and due; a second delivery finds nothing."""
+    rows = session.execute(
+        select(
+            LedgerItem.ledger_id,
+            LedgerItem.eval_run_id,
+            LedgerItem.item_key,
+            LedgerItem.problem_id,
+            EvaluationRun.agent_version_id,
+            LedgerItem.episode_result_id,
+            EvaluationRun.kind,
+            LedgerItem.judgement,
+            LedgerItem.attempts,
+        )
+        .join(EvaluationRun, EvaluationRun.eval_run_id == LedgerItem.eval_run_id)
+        .where(
+            LedgerItem.ledger_id.in_(ledger_ids),
+            LedgerItem.state.in_(OPEN_STATES),
+            LedgerItem.next_try_at <= now,
+        )
+        .order_by(LedgerItem.ledger_id)
+    )
+    return [Target(*row) for row in rows]
+
+
+def mark_fetched(session: Session, ledger_ids: Collection[int], now: datetime) -> None:
+    """Close items whose trajectory is stored in this same transaction."""
+    session.execute(
+        update(LedgerItem)
+        .where(LedgerItem.ledger_id.in_(ledger_ids))
+        .values(state=LedgerState.FETCHED, reason=None, fetched_at=now)
+    )
+
+
+def mark_refused(session: Session, ledger_id: int, state: LedgerState, reason: str, next_try_at: datetime) -> None:
+    """Note why an item was not given, and when to ask again (of no meaning for `gone`)."""
+    session.execute(
+        update(LedgerItem)
+        .where(LedgerItem.ledger_id == ledger_id, LedgerItem.state.in_(OPEN_STATES))
+        .values(state=state, reason=reason, next_try_at=next_try_at, attempts=LedgerItem.attempts + 1)
+    )
+
+
+def counts(session: Session) -> list[LedgerCount]:
+    """The ledger in figures, by state and reason."""
+    rows = session.execute(
+        select(LedgerItem.state, LedgerItem.reason, func.count())
+        .group_by(LedgerItem.state, LedgerItem.reason)
+        .order_by(LedgerItem.state, LedgerItem.reason)
+    )
+    return [LedgerCount(*row) for row in rows]
+
+
+def open_items(session: Session) -> int:
+    """Items that will still be asked for without anything new happening upstream: expected or failed."""
+    return (
+        session.scalar(
+            select(func.count())
+            .select_from(LedgerItem)
+            .where(LedgerItem.state.in_((LedgerState.EXPECTED, LedgerState.FAILED)))
+        )
+        or 0
+    )

@@ -1,0 +1,108 @@
+"""What the source lists: races, agent versions, runs, problems. Refreshes only rows that differ; decides nothing."""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from sqlalchemy import func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from service.store.models import AgentVersion, Base, EvaluationRun, Problem, Race
+
+
+def save_race(session: Session, race: Race) -> None:
+    """Insert or refresh one race; `walked_at` is kept."""
+    _upsert(session, Race, [race], key="race_id", keep=("walked_at",))
+
+
+def save_agents(session: Session, agents: Collection[AgentVersion]) -> None:
+    """Insert or refresh agent versions."""
+    _upsert(session, AgentVersion, agents, key="agent_version_id")
+
+
+def save_runs(session: Session, runs: Collection[EvaluationRun]) -> None:
+    """Insert or refresh evaluation runs; `listed_at` is kept."""
+    _upsert(session, EvaluationRun, runs, key="eval_run_id", keep=("listed_at",))
+
+
+def save_problems(session: Session, problems: Collection[Problem]) -> None:
+    """Insert problems, or fill in facts that were unknown. A fact once given is never taken back."""
+    if not problems:
+        return
+    statement = insert(Problem).values([_values(problem) for problem in problems])
+    new = statement.excluded
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=["problem_id"],
+            set_={
+                "suite_id": func.coalesce(Problem.suite_id, new.suite_id),
+                "query": func.coalesce(Problem.query, new.query),
+                "reward": func.coalesce(Problem.reward, new.reward),
+                "voucher": func.coalesce(Problem.voucher, new.voucher),
+            },
+            where=or_(
+                *(
+                    (getattr(Problem, fact).is_(None)) & (getattr(new, fact).is_not(None))
+                    for fact in ("suite_id", "query", "reward", "voucher")
+                )
+            ),
+        )
+    )
+
+
+def known_races(session: Session, race_ids: Collection[str]) -> set[str]:
+    """Those of `race_ids` that are stored."""
+    return set(session.scalars(select(Race.race_id).where(Race.race_id.in_(race_ids))))
+
+
+def walked_races(session: Session) -> set[str]:
+    """Races of which every run has been listed: nothing new will come of them."""
+    return set(session.scalars(select(Race.race_id).where(Race.walked_at.is_not(None))))
+
+
+def listed_runs(session: Session, agent_version_id: str) -> set[str]:
+    """Runs of one agent version whose items are all in the ledger."""
+    return set(
+        session.scalars(
+            select(EvaluationRun.eval_run_id).where(
+                EvaluationRun.agent_version_id == agent_version_id, EvaluationRun.listed_at.is_not(None)
+            )
+        )
+    )
+
+
+def mark_race_walked(session: Session, race_id: str, at: datetime) -> None:
+    """Note that every run of a completed race has been listed."""
+    session.execute(update(Race).where(Race.race_id == race_id, Race.walked_at.is_(None)).values(walked_at=at))
+
+
+def mark_run_listed(session: Session, eval_run_id: str, at: datetime) -> None:
+    """Note that every item of a finished run is in the ledger."""
+    session.execute(
+        update(EvaluationRun)
+        .where(EvaluationRun.eval_run_id == eval_run_id, EvaluationRun.listed_at.is_(None))
+        .values(listed_at=at)
+    )
+
+
+def _upsert(session: Session, model: type[Base], rows: Iterable[Base], *, key: str, keep: Collection[str] = ()) -> None:
+    values = [_values(row) for row in rows]
+    if not values:
+        return
+    statement = insert(model).values(values)
+    changing = [column.name for column in model.__table__.columns if column.name not in {key, *keep}]
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=[key],
+            set_={name: statement.excluded[name] for name in changing},
+            where=or_(*(getattr(model, name).is_distinct_from(statement.excluded[name]) for name in changing)),
+        )
+    )
+
+
+def _values(row: Base) -> dict[str, object]:
+    return {
+        column.name: getattr(row, column.name)
+        for column in row.__table__.columns
+        if column.server_default is None and column.identity is None
+    }

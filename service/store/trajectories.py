@@ -1,0 +1,84 @@
+"""Trajectories with their payload bytes and evidence. Stores each payload once; parses nothing."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import zstandard
+from psycopg.types.json import Jsonb
+from sqlalchemy import select, tuple_
+from sqlalchemy.orm import Session
+
+from service.store.copying import copy_missing
+from service.store.models import Evidence, Payload, Trajectory
+
+ZSTD_LEVEL = 9
+
+
+class NewTrajectory(NamedTuple):
+    """One fetched item, ready to be stored."""
+
+    ledger_id: int
+    eval_run_id: str
+    item_key: str
+    problem_id: str
+    kind: str
+    payload: bytes
+    """Decompressed bytes exactly as the source served them."""
+    evidence_digest: str
+    evidence: dict[str, object]
+
+
+def add(session: Session, items: Sequence[NewTrajectory]) -> int:
+    """Store fetched items with COPY. An item that is already stored with the same bytes adds nothing.
+
+    Returns:
+        Number of trajectories that were new.
+    """
+    compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
+    digests = [hashlib.sha256(item.payload).hexdigest() for item in items]
+    payloads = {digest: item.payload for digest, item in zip(digests, items, strict=True)}
+    copy_missing(
+        session,
+        Payload.__table__,  # type: ignore[arg-type]
+        ("payload_sha256", "zstd", "size_bytes"),
+        ((digest, compressor.compress(raw), len(raw)) for digest, raw in sorted(payloads.items())),
+    )
+    added = copy_missing(
+        session,
+        Trajectory.__table__,  # type: ignore[arg-type]
+        ("ledger_id", "eval_run_id", "item_key", "problem_id", "payload_sha256", "kind"),
+        (
+            (i.ledger_id, i.eval_run_id, i.item_key, i.problem_id, digest, i.kind)
+            for digest, i in zip(digests, items, strict=True)
+        ),
+    )
+    _add_evidence(session, items, digests)
+    return added
+
+
+def _add_evidence(session: Session, items: Sequence[NewTrajectory], digests: Sequence[str]) -> None:
+    keys = [(i.eval_run_id, i.item_key, digest) for i, digest in zip(items, digests, strict=True)]
+    key_columns = (Trajectory.eval_run_id, Trajectory.item_key, Trajectory.payload_sha256)
+    ids = {
+        tuple(key): trajectory_id
+        for trajectory_id, *key in session.execute(
+            select(Trajectory.trajectory_id, *key_columns).where(tuple_(*key_columns).in_(keys))
+        )
+    }
+    copy_missing(
+        session,
+        Evidence.__table__,  # type: ignore[arg-type]
+        ("trajectory_id", "evidence_digest", "body"),
+        ((ids[key], i.evidence_digest, Jsonb(i.evidence)) for key, i in zip(keys, items, strict=True)),
+    )
+
+
+def payload(session: Session, trajectory_id: int) -> bytes | None:
+    """The bytes of one trajectory as the source served them; None when there is no such trajectory."""
+    compressed = session.scalar(
+        select(Payload.zstd)
+        .join(Trajectory, Trajectory.payload_sha256 == Payload.payload_sha256)
+        .where(Trajectory.trajectory_id == trajectory_id)
+    )
+    return None if compressed is None else zstandard.decompress(compressed)
