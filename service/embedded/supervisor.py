@@ -1,0 +1,161 @@
+"""The process that owns both servers: starts them, restarts one that dies, stops them when no user is left.
+
+It serves nobody itself and runs apart from its users (`session` starts it as a module), so that no user's end, however
+rude, can take the servers from the others or leave them behind: users hold a shared lock that the kernel drops with
+them, and the servers die with this process.
+"""
+
+import fcntl
+import logging
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Protocol
+
+import msgspec
+
+from service.embedded import process
+from service.embedded.account import Account, locate_programs, make_temporary, server_account
+from service.embedded.folder import Folder, StartReport, State, open_lock, try_lock
+from service.embedded.postgres import Postgres
+from service.embedded.valkey import Valkey
+from service.errors import ErrorCode, SluiceError
+
+WATCH_SECONDS = 0.05
+RESTARTS_IN_A_ROW = 5
+STEADY_SECONDS = 60.0
+"""A server that has run this long has recovered: earlier restarts no longer count."""
+
+log = logging.getLogger("sluice.embedded")
+
+
+class Server(Protocol):
+    """What the supervisor asks of a server."""
+
+    @property
+    def is_running(self) -> bool: ...  # noqa: D102
+    def start(self) -> None: ...  # noqa: D102
+    def stop(self) -> None: ...  # noqa: D102
+
+
+class StopRequest:
+    """Remembers that SIGINT or SIGTERM came; the watch loop looks at it between steps."""
+
+    def __init__(self) -> None:
+        self.came = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._remember)
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        self.came = True
+
+
+@contextmanager
+def runtime_folders(account: Account) -> Iterator[tuple[Path, Path]]:
+    """A short private folder and the folder of sockets in it, which alone belongs to the servers' account."""
+    runtime = make_temporary(mode=0o700)
+    # Cleaners of /tmp leave a locked folder alone.
+    descriptor = os.open(runtime, os.O_RDONLY | os.O_CLOEXEC)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    sockets = runtime / "sockets"
+    try:
+        sockets.mkdir(mode=0o700)
+        os.chown(sockets, account.uid, account.gid)
+        yield runtime, sockets
+    finally:
+        os.close(descriptor)
+        shutil.rmtree(runtime, ignore_errors=True)
+
+
+def start_servers(folder: Folder, stack: ExitStack) -> tuple[Server, ...]:
+    """Start both servers; `stack` then knows how to stop them and what to remove."""
+    remove_leftovers(folder)
+    account = server_account()
+    programs = locate_programs(account)
+    if programs.copy is not None:
+        stack.callback(shutil.rmtree, programs.copy, ignore_errors=True)
+    runtime, sockets = stack.enter_context(runtime_folders(account))
+    postgres = Postgres(folder.postgres, sockets, folder.log("postgres"), account, programs)
+    valkey = Valkey(folder.valkey, sockets, folder.log("valkey"), account, programs)
+    state = State(
+        supervisor_pid=os.getpid(),
+        runtime_dir=str(runtime),
+        program_dir=str(programs.copy) if programs.copy else None,
+        database_url=postgres.url,
+        redis_url=valkey.url,
+    )
+    stack.callback(folder.write_state, None)
+    folder.write_state(state)
+    for server in (postgres, valkey):
+        stack.callback(server.stop)
+        server.start()
+    return postgres, valkey
+
+
+def watch(folder: Folder, servers: tuple[Server, ...], stop: StopRequest) -> None:
+    """Restart what dies, until the last user has left or a signal asks to stop."""
+    users = open_lock(folder.users_lock)  # once taken it is held to the end of the process: who comes then must wait
+    restarts, last_restart = 0, time.monotonic()
+    while not stop.came and not try_lock(users, fcntl.LOCK_EX):
+        for server in servers:
+            if server.is_running:
+                continue
+            now = time.monotonic()
+            restarts = 1 if now - last_restart > STEADY_SECONDS else restarts + 1
+            last_restart = now
+            if restarts > RESTARTS_IN_A_ROW:
+                raise SluiceError(ErrorCode.SERVICE_UNAVAILABLE, "a server keeps dying; giving up")
+            log.warning("%s died; starting it again", type(server).__name__)
+            server.start()
+        time.sleep(WATCH_SECONDS)
+
+
+def remove_leftovers(folder: Folder) -> None:
+    """Remove the temporary folders of a supervisor that could not do it itself."""
+    state = folder.read_state()
+    if state is None:
+        return
+    for name in (state.runtime_dir, state.program_dir):
+        if name is not None and Path(name).name.startswith("sluice-"):
+            shutil.rmtree(name, ignore_errors=True)
+    folder.write_state(None)
+
+
+def send(descriptor: int, report: StartReport) -> None:
+    """Answer the starter, who may be gone."""
+    try:
+        os.write(descriptor, msgspec.json.encode(report))
+    except BrokenPipeError:
+        log.warning("whoever started this is gone")
+    os.close(descriptor)
+
+
+def main() -> int:
+    """Arguments: the folder, the descriptor of its supervisor lock (held already), the descriptor to report to."""
+    folder, report = Folder(Path(sys.argv[1])), int(sys.argv[3])
+    stop = StopRequest()
+    os.chdir("/")
+    os.umask(0o077)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    for name in ("postgres", "valkey"):
+        process.rotate(folder.log(name))
+    with ExitStack() as stack:
+        try:
+            servers = start_servers(folder, stack)
+        except SluiceError as error:
+            log.error("%s", error)
+            send(report, StartReport(error_code=error.code, message=error.message))
+            return 1
+        send(report, StartReport())
+        watch(folder, servers, stop)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
