@@ -3,13 +3,16 @@
 Not the pools (`pools`) and not the audit, which checks the outcome without this code.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from typing import NamedTuple
 
 from service.domain.canonical import digest
-from service.domain.queries import QueryRule
+from service.domain.near_pairs import near_pairs
+from service.domain.queries import QueryRule, normalise
 
 
 class EdgeKind(StrEnum):
@@ -49,7 +52,10 @@ class Edge(NamedTuple):
     b: str
     kind: EdgeKind
     evidence: str
-    """The shared id or task, or the similarity; never query text."""
+    """What they share: `product:<id>`, `task:<name>`, `text:<digest>` or `near:<digest>~<digest>:<similarity>`.
+
+    Never query text. Suspect edges of one evidence stand for all pairs among the problems they name.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +76,113 @@ LEAK_1 = LeakPlan()
 
 
 def edges(problems: Sequence[ProblemFacts], plan: LeakPlan) -> list[Edge]:
-    """All edges between the problems, sorted; independent of the order of `problems`."""
-    raise NotImplementedError
+    """Draw all edges between the problems, sorted; independent of the order of `problems`.
+
+    Edges of one cause are a star around its smallest problem id, not all pairs: enough for `clusters`, and for
+    `pools`, which reads suspect edges by their evidence. Adding problems never takes two apart that were joined.
+    """
+    drawn = chain(_product_edges(problems), _task_edges(problems), _query_edges(problems, plan.queries))
+    return sorted(set(drawn))
 
 
 def clusters(edges: Iterable[Edge], problem_ids: Iterable[str]) -> dict[str, str]:
-    """Problem id -> cluster id (the smallest problem id of its component). Suspect edges join nothing."""
-    raise NotImplementedError
+    """Problem id -> cluster id, the smallest problem id of its component. Suspect edges join nothing.
+
+    Independent of the order and repetition of both arguments.
+
+    Raises:
+        KeyError: an edge names a problem that is not among `problem_ids`.
+    """
+    parent = {problem_id: problem_id for problem_id in problem_ids}
+
+    def root(problem_id: str) -> str:
+        while parent[problem_id] != problem_id:
+            parent[problem_id] = parent[parent[problem_id]]
+            problem_id = parent[problem_id]
+        return problem_id
+
+    for edge in edges:
+        if edge.kind is not EdgeKind.SUSPECT:
+            low, high = sorted((root(edge.a), root(edge.b)))
+            parent[high] = low
+    return {problem_id: root(problem_id) for problem_id in sorted(parent)}
+
+
+def _star(hub: str, others: Iterable[str], kind: EdgeKind, evidence: str) -> Iterator[Edge]:
+    for other in others:
+        if other != hub:
+            yield Edge(min(hub, other), max(hub, other), kind, evidence)
+
+
+def _product_edges(problems: Sequence[ProblemFacts]) -> Iterator[Edge]:
+    """Problems tied by a product id: as gold of both, as gold or confirmed winner, or as a mere suspicion."""
+    gold, winner, suspect = (defaultdict[str, set[str]](set) for _ in range(3))
+    for facts in problems:
+        for holders, ids in ((gold, facts.gold_ids), (winner, facts.winner_ids), (suspect, facts.suspect_winner_ids)):
+            for product_id in ids:
+                holders[product_id].add(facts.problem_id)
+    for product_id in gold.keys() | winner.keys() | suspect.keys():
+        evidence = f"product:{product_id}"
+        answers = gold.get(product_id, set())
+        known = answers | winner.get(product_id, set())
+        everyone = known | suspect.get(product_id, set())
+        hub = min(answers or known or everyone)
+        yield from _star(hub, answers, EdgeKind.GOLD_ID, evidence)
+        yield from _star(hub, known - answers, EdgeKind.WINNER_ID, evidence)
+        yield from _star(hub, everyone - known, EdgeKind.SUSPECT, evidence)
+
+
+def _task_edges(problems: Sequence[ProblemFacts]) -> Iterator[Edge]:
+    holders = defaultdict[str, set[str]](set)
+    for facts in problems:
+        if facts.task is not None:
+            holders[facts.task].add(facts.problem_id)
+    for task, ids in holders.items():
+        yield from _star(min(ids), ids, EdgeKind.TASK, f"task:{task}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """One normalised query text and the problems that have it, by whether theirs is confirmed."""
+
+    name: str
+    confirmed: list[str]
+    unconfirmed: list[str]
+
+    @property
+    def speakers(self) -> set[str]:
+        """Problems that stand for all: one of the confirmed (they form one cluster) and every unconfirmed."""
+        return {*self.confirmed[:1], *self.unconfirmed}
+
+
+def _query_edges(problems: Sequence[ProblemFacts], rule: QueryRule) -> Iterator[Edge]:
+    """Problems tied by equal or near-equal text. A text that one family alone reports only raises a suspicion."""
+    texts, words = _texts(problems, rule)
+    for text in texts:
+        if text.confirmed:
+            yield from _star(text.confirmed[0], text.confirmed, EdgeKind.EQUAL_QUERY, f"text:{text.name}")
+        if text.unconfirmed:
+            yield from _star(min(text.speakers), text.speakers, EdgeKind.SUSPECT, f"text:{text.name}")
+    for pair in near_pairs(words, rule):
+        a, b = texts[pair.a], texts[pair.b]
+        evidence = f"near:{a.name}~{b.name}:{pair.similarity.ratio:.3f}"
+        if a.confirmed and b.confirmed:
+            yield from _star(a.confirmed[0], b.confirmed[:1], EdgeKind.NEAR_QUERY, evidence)
+        if a.unconfirmed or b.unconfirmed:
+            speakers = a.speakers | b.speakers
+            yield from _star(min(speakers), speakers, EdgeKind.SUSPECT, evidence)
+
+
+def _texts(problems: Sequence[ProblemFacts], rule: QueryRule) -> tuple[list[_Text], list[tuple[str, ...]]]:
+    """Distinct normalised texts, sorted, with their words."""
+    holders: dict[tuple[str, ...], _Text] = {}
+    for facts in sorted(problems, key=lambda facts: facts.problem_id):
+        words = normalise(facts.query, rule) if facts.query else ()
+        if not words:
+            continue
+        if words not in holders:
+            holders[words] = _Text(digest(" ".join(words))[:16], [], [])
+        text = holders[words]
+        (text.confirmed if facts.query_confirmed else text.unconfirmed).append(facts.problem_id)
+    words_sorted = sorted(holders)
+    return [holders[words] for words in words_sorted], words_sorted
