@@ -1,4 +1,4 @@
-"""A private Postgres and Valkey from pip-installed programs, for a machine that has none. Not used when URLs are given."""
+"""A private Postgres and Valkey from pip-installed programs, for a machine without them. Not used when URLs are given."""
 
 from service.embedded.session import Services, start
 
