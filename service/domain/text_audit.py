@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ def _read(raw: str, rule: TextRule) -> _Text:
     words = _words(raw, rule)
     # All weights are whole hundredths (10 * 10 / 100 = 1 at the least), so sums are exact in any order.
     single = {word: _weight(word) for word in words}
-    double = {f"{a} {b}": single[a] * single[b] / 100 for a, b in zip(words, words[1:], strict=False)}
+    double = {f"{a} {b}": single[a] * single[b] / 100 for a, b in pairwise(words)}
     telling = sum(weight >= 50 for weight in single.values())
     return _Text(raw, words, {**single, **double}, telling >= rule.informative_tokens)
 
