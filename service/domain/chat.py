@@ -75,7 +75,7 @@ def chat_messages(
     used: set[int] = set()
     messages = [
         Message(role="system", content=SYSTEM_PROMPTS[trajectory.kind]),
-        Message(role="user", content=_clean(query if query is not None else trajectory.query or "")),
+        Message(role="user", content=clean_text(query if query is not None else trajectory.query or "")),
     ]
     serial = 0
     for position, step in enumerate(trajectory.steps):
@@ -92,7 +92,7 @@ def chat_messages(
             for call, use in zip(step.calls, uses, strict=True)
         ]
         if step.shopper_message:
-            messages.append(Message(role="user", content=_clean(step.shopper_message)))
+            messages.append(Message(role="user", content=clean_text(step.shopper_message)))
     return tuple(messages)
 
 
@@ -100,7 +100,7 @@ def _assistant(words: _Words, uses: tuple[ToolUse, ...], issuer: Issuer, train: 
     think = f"<think>\n{words.think}\n</think>\n\n" if words.think else ""
     return Message(
         role="assistant",
-        content=_clean(think + words.text),
+        content=clean_text(think + words.text),
         tool_calls=uses or None,
         issuer=issuer.value,
         reconstructed=words.reconstructed,
@@ -156,13 +156,13 @@ def _words(step: Step, reply: str | None) -> _Words:
 
 def _tool_use(call: ToolCall, serial: int) -> ToolUse:
     arguments = call.arguments if isinstance(call.arguments, str) else _json_text(call.arguments)
-    return ToolUse(id=f"call_{serial}", function=Function(name=_clean(call.name), arguments=_clean(arguments)))
+    return ToolUse(id=f"call_{serial}", function=Function(name=clean_text(call.name), arguments=clean_text(arguments)))
 
 
 def _observation(call: ToolCall) -> str:
     if call.result is None:
         return _json_text({"error": call.error_code}) if call.error_code else ""
-    return _clean(call.result if isinstance(call.result, str) else _json_text(call.result))
+    return clean_text(call.result if isinstance(call.result, str) else _json_text(call.result))
 
 
 def _json_text(value: Any) -> str:
@@ -188,7 +188,7 @@ def _finite(value: Any) -> Any:
 _CONTROL_TOKEN = re.compile(r"<\|(im_start|im_end|endoftext)\|>")
 
 
-def _clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Valid Unicode (lone surrogates become U+FFFD) that holds no chat control token."""
     if not text.isascii():
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,116 @@
+"""Selection: caps, duplicates, reasons, and independence of order."""
+
+import dataclasses
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.domain.provenance import Trust
+from service.domain.selection import (
+    SELECTION_1,
+    Candidate,
+    SelectionPolicy,
+    SelectionReason,
+    candidate,
+    points,
+    select,
+)
+from tests.domain.rows import problem, shopping_trajectory, shopping_verdict
+
+
+def make(key: str, **changes: object) -> Candidate:
+    base = Candidate(
+        key=key,
+        problem_id="p",
+        family=key,
+        trust=Trust.CLAIMED,
+        query_confirmed=True,
+        calls_digest=key,
+        distinct_calls=4,
+        repeated_calls=0,
+        reformulations=0,
+        verified=False,
+    )
+    return dataclasses.replace(base, **changes)
+
+
+def test_points_are_derived_from_the_calls():
+    trajectory = shopping_trajectory()
+    one = candidate("k", "f", problem(), trajectory, shopping_verdict())
+    # 4 distinct calls of 8, one search (no reformulation), the recommended product was viewed, no call repeated.
+    assert points(one, SELECTION_1) == 4 / 8 + 0 + 1 + 1
+    # Two of four calls repeat earlier ones: 2 distinct calls.
+    looping = make("k", distinct_calls=2, repeated_calls=2, reformulations=3)
+    assert points(looping, SELECTION_1) == 2 / 8 + 1 + 0 + 0.5
+
+
+def test_duplicates_keep_the_best_ranked_and_are_per_problem():
+    rows = [make("a", calls_digest="x"), make("b", calls_digest="x", verified=True)]
+    rows.append(make("c", calls_digest="x", problem_id="other"))
+    selection = select(rows)
+    assert selection.chosen == ("b", "c")
+    assert selection.dropped == {"a": SelectionReason.DUPLICATE}
+
+
+def test_caps():
+    # Family cap 2: the third of one family goes, though the problem has places left.
+    family = [make(f"f{i}", family="one") for i in range(3)]
+    assert select(family).dropped == {"f2": SelectionReason.FAMILY_CAP}
+    # Problem cap 8: ten families of one trajectory each leave two out; equal points, so keys decide.
+    many = [make(f"m{i}") for i in range(10)]
+    assert select(many).dropped == {"m8": SelectionReason.PROBLEM_CAP, "m9": SelectionReason.PROBLEM_CAP}
+
+
+def test_a_dropped_row_takes_no_place():
+    policy = SelectionPolicy(per_problem=1, min_trust=Trust.WITNESSED)
+    rows = [make("a", verified=True), make("b", trust=Trust.WITNESSED)]
+    selection = select(rows, policy)
+    assert selection.chosen == ("b",)
+    assert selection.counts == {"trust_too_low": 1}
+
+
+def test_unconfirmed_queries_are_left_out_by_name():
+    assert select([make("a", query_confirmed=False)]).dropped == {"a": SelectionReason.QUERY_UNCONFIRMED}
+    loose = SelectionPolicy(require_confirmed_query=False)
+    assert select([make("a", query_confirmed=False)], loose).chosen == ("a",)
+
+
+candidates = st.lists(
+    st.builds(
+        make,
+        st.uuids().map(str),
+        problem_id=st.sampled_from("pq"),
+        family=st.sampled_from("abc"),
+        trust=st.sampled_from(Trust),
+        query_confirmed=st.booleans(),
+        calls_digest=st.sampled_from("uvwxyz"),
+        distinct_calls=st.integers(1, 12),
+        verified=st.booleans(),
+    ),
+    max_size=40,
+    unique_by=lambda one: one.key,
+)
+
+
+@given(candidates, st.randoms(use_true_random=False))
+def test_order_does_not_matter_and_nothing_is_lost(rows: list[Candidate], shuffler: random.Random):
+    first = select(rows)
+    shuffled = list(rows)
+    shuffler.shuffle(shuffled)
+    assert select(shuffled) == first
+    assert sorted([*first.chosen, *first.dropped]) == sorted(row.key for row in rows)
+    chosen = [row for row in rows if row.key in first.chosen]
+    for row in chosen:
+        assert sum(other.problem_id == row.problem_id for other in chosen) <= 8
+        assert sum((other.problem_id, other.family) == (row.problem_id, row.family) for other in chosen) <= 2
+
+
+def test_every_number_is_in_the_digest():
+    digests = {SELECTION_1.digest}
+    for field in dataclasses.fields(SelectionPolicy):
+        value = getattr(SELECTION_1, field.name)
+        other = Trust.WITNESSED if isinstance(value, Trust) else value + "x" if isinstance(value, str) else value + 1
+        digests.add(dataclasses.replace(SELECTION_1, **{field.name: other}).digest)
+    # The default and one more for each field.
+    assert len(digests) == 1 + len(dataclasses.fields(SelectionPolicy))
