@@ -1,0 +1,27 @@
+"""Put the replay server together: ORO's public API over one Archive. It has no route of its own but /health."""
+
+import secrets
+
+from fastapi import FastAPI
+from fastapi.responses import Response
+
+from service.replay import artifacts, routes
+from service.replay.answers import Denied, denied_answer, json_answer
+from service.replay.presign import Presigner
+from service.replay.recorded import Archive
+
+
+def create_app(archive: Archive, presigner: Presigner | None = None) -> FastAPI:
+    """The server of one archive. Without a presigner it signs under a key of its own."""
+    app = FastAPI(openapi_url=None)
+    app.state.archive = archive
+    app.state.presigner = presigner or Presigner(secrets.token_bytes(32))
+    app.add_exception_handler(Denied, denied_answer)
+    app.include_router(routes.router)
+    app.include_router(artifacts.router)
+    app.add_api_route("/health", _health)
+    return app
+
+
+async def _health() -> Response:
+    return json_answer({"status": "ok"})

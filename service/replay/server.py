@@ -1,0 +1,106 @@
+"""Run the replay server: in the foreground until a signal, or in a thread for as long as a block lasts."""
+
+import contextlib
+import signal
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from service.errors import ErrorCode, SluiceError
+from service.replay.app import create_app
+from service.replay.archive import read_archive
+from service.replay.faults import FaultInjector, Faults
+from service.replay.presign import Presigner
+from service.replay.recorded import Archive
+
+LOOPBACK = "127.0.0.1"
+_START_SECONDS = 10.0
+
+
+def serve(directory: Path, host: str = LOOPBACK, port: int = 8716) -> None:
+    """Serve a recorded folder until SIGINT or SIGTERM, then return.
+
+    Raises:
+        SluiceError: BAD_INPUT for a folder without races; PREREQUISITE_MISSING when the port is taken.
+    """
+    app = create_app(read_archive(directory))
+    with _listening(host, port) as listener, _signals_mean_return():
+        _server(app).run(sockets=[listener])
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A running replay server. Changing `archive` changes its answers: a race may complete under a client's eyes."""
+
+    url: str
+    archive: Archive
+    faults: Faults
+
+
+@contextlib.contextmanager
+def replaying(
+    source: Path | Archive, host: str = LOOPBACK, port: int = 0, url_lifetime_seconds: int = 300
+) -> Iterator[Replay]:
+    """Serve a folder (or what was read from one) in a thread. Port 0 takes a free one; `Replay.url` tells which."""
+    archive = read_archive(source) if isinstance(source, Path) else source
+    faults = Faults()
+    presigner = Presigner(key=b"replay", lifetime_seconds=url_lifetime_seconds)
+    server = _server(FaultInjector(create_app(archive, presigner), faults))
+    with _listening(host, port) as listener:
+        address = f"http://{host}:{listener.getsockname()[1]}"
+        thread = Thread(target=server.run, kwargs={"sockets": [listener]}, name="replay", daemon=True)
+        thread.start()
+        try:
+            _await_start(server, thread)
+            yield Replay(address, archive, faults)
+        finally:
+            server.should_exit = True
+            thread.join(_START_SECONDS)
+
+
+def _server(app: ASGIApp) -> uvicorn.Server:
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2, timeout_keep_alive=30
+    )
+    return uvicorn.Server(config)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        message = f"cannot listen on {host}:{port}: {error.strerror}"
+        raise SluiceError(ErrorCode.PREREQUISITE_MISSING, message, host=host, port=port) from error
+    return listener
+
+
+def _await_start(server: uvicorn.Server, thread: Thread) -> None:
+    """Wait until the server accepts. `join` is the pause, and ends at once when the thread dies."""
+    for _ in range(int(_START_SECONDS / 0.01)):
+        if server.started:
+            return
+        thread.join(0.01)
+        if not thread.is_alive():
+            break
+    raise SluiceError(ErrorCode.SERVICE_UNAVAILABLE, "the replay server did not start")
+
+
+@contextlib.contextmanager
+def _signals_mean_return() -> Iterator[None]:
+    """Return after a signal: uvicorn raises it again once it has stopped, which would end the process badly."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in kept:
+        signal.signal(number, lambda *_: None)
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
