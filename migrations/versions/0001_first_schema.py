@@ -197,6 +197,7 @@ def upgrade() -> None:
         sa.Column("reason", sa.String(), nullable=True),
         sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
         sa.Column("next_try_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("claimed_by", sa.String(), nullable=True),
         sa.Column("listed_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("fetched_at", sa.DateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(

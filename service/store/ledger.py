@@ -1,7 +1,7 @@
 """The harvest ledger: which items are expected, fetched, waiting, failed or gone. Plans and fetches nothing."""
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from psycopg.types.json import Jsonb
@@ -69,8 +69,30 @@ def due(session: Session, now: datetime, limit: int) -> Sequence[int]:
     ).all()
 
 
-def targets(session: Session, ledger_ids: Collection[int], now: datetime) -> list[Target]:
-    """What to fetch for those of `ledger_ids` that are still open and due; a second delivery finds nothing."""
+def claim(session: Session, ledger_ids: Collection[int], claimant: str, now: datetime, seconds: float) -> list[Target]:
+    """Take open items that are due, so that no one else asks the source for them meanwhile.
+
+    Args:
+        session: open transaction.
+        ledger_ids: the items wanted.
+        claimant: id of the message being handled. A claim ends after `seconds`, or at once for its own claimant:
+            a message that comes back from a killed worker goes on where it was.
+        now: present time.
+        seconds: length of the claim.
+
+    Returns:
+        What to fetch; items that are closed, not due or claimed by another message are left out.
+    """
+    taken = session.scalars(
+        update(LedgerItem)
+        .where(
+            LedgerItem.ledger_id.in_(ledger_ids),
+            LedgerItem.state.in_(OPEN_STATES),
+            (LedgerItem.next_try_at <= now) | (LedgerItem.claimed_by == claimant),
+        )
+        .values(claimed_by=claimant, next_try_at=now + timedelta(seconds=seconds))
+        .returning(LedgerItem.ledger_id)
+    ).all()
     rows = session.execute(
         select(
             LedgerItem.ledger_id,
@@ -84,11 +106,7 @@ def targets(session: Session, ledger_ids: Collection[int], now: datetime) -> lis
             LedgerItem.attempts,
         )
         .join(EvaluationRun, EvaluationRun.eval_run_id == LedgerItem.eval_run_id)
-        .where(
-            LedgerItem.ledger_id.in_(ledger_ids),
-            LedgerItem.state.in_(OPEN_STATES),
-            LedgerItem.next_try_at <= now,
-        )
+        .where(LedgerItem.ledger_id.in_(taken))
         .order_by(LedgerItem.ledger_id)
     )
     return [Target(*row) for row in rows]
@@ -99,7 +117,7 @@ def mark_fetched(session: Session, ledger_ids: Collection[int], now: datetime) -
     session.execute(
         update(LedgerItem)
         .where(LedgerItem.ledger_id.in_(ledger_ids))
-        .values(state=LedgerState.FETCHED, reason=None, fetched_at=now)
+        .values(state=LedgerState.FETCHED, reason=None, fetched_at=now, claimed_by=None)
     )
 
 
@@ -108,7 +126,22 @@ def mark_refused(session: Session, ledger_id: int, state: LedgerState, reason: s
     session.execute(
         update(LedgerItem)
         .where(LedgerItem.ledger_id == ledger_id, LedgerItem.state.in_(OPEN_STATES))
-        .values(state=state, reason=reason, next_try_at=next_try_at, attempts=LedgerItem.attempts + 1)
+        .values(
+            state=state,
+            reason=reason,
+            next_try_at=next_try_at,
+            attempts=LedgerItem.attempts + 1,
+            claimed_by=None,
+        )
+    )
+
+
+def release(session: Session, ledger_ids: Collection[int], claimant: str, now: datetime) -> None:
+    """Give back items that were claimed and not asked for."""
+    session.execute(
+        update(LedgerItem)
+        .where(LedgerItem.ledger_id.in_(ledger_ids), LedgerItem.claimed_by == claimant)
+        .values(claimed_by=None, next_try_at=now)
     )
 
 
@@ -120,15 +153,3 @@ def counts(session: Session) -> list[LedgerCount]:
         .order_by(LedgerItem.state, LedgerItem.reason)
     )
     return [LedgerCount(*row) for row in rows]
-
-
-def open_items(session: Session) -> int:
-    """Items that will still be asked for without anything new happening upstream: expected or failed."""
-    return (
-        session.scalar(
-            select(func.count())
-            .select_from(LedgerItem)
-            .where(LedgerItem.state.in_((LedgerState.EXPECTED, LedgerState.FAILED)))
-        )
-        or 0
-    )

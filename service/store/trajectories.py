@@ -29,11 +29,11 @@ class NewTrajectory(NamedTuple):
     evidence: dict[str, object]
 
 
-def add(session: Session, items: Sequence[NewTrajectory]) -> int:
+def add(session: Session, items: Sequence[NewTrajectory]) -> list[int]:
     """Store fetched items with COPY. An item that is already stored with the same bytes adds nothing.
 
     Returns:
-        Number of trajectories that were new.
+        The id of each item's trajectory, in order, new or not.
     """
     compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
     digests = [hashlib.sha256(item.payload).hexdigest() for item in items]
@@ -44,7 +44,7 @@ def add(session: Session, items: Sequence[NewTrajectory]) -> int:
         ("payload_sha256", "zstd", "size_bytes"),
         ((digest, compressor.compress(raw), len(raw)) for digest, raw in sorted(payloads.items())),
     )
-    added = copy_missing(
+    copy_missing(
         session,
         Trajectory.__table__,  # type: ignore[arg-type]
         ("ledger_id", "eval_run_id", "item_key", "problem_id", "payload_sha256", "kind"),
@@ -53,11 +53,17 @@ def add(session: Session, items: Sequence[NewTrajectory]) -> int:
             for digest, i in zip(digests, items, strict=True)
         ),
     )
-    _add_evidence(session, items, digests)
-    return added
+    ids = _ids(session, items, digests)
+    copy_missing(
+        session,
+        Evidence.__table__,  # type: ignore[arg-type]
+        ("trajectory_id", "evidence_digest", "body"),
+        ((number, i.evidence_digest, Jsonb(i.evidence)) for number, i in zip(ids, items, strict=True)),
+    )
+    return ids
 
 
-def _add_evidence(session: Session, items: Sequence[NewTrajectory], digests: Sequence[str]) -> None:
+def _ids(session: Session, items: Sequence[NewTrajectory], digests: Sequence[str]) -> list[int]:
     keys = [(i.eval_run_id, i.item_key, digest) for i, digest in zip(items, digests, strict=True)]
     key_columns = (Trajectory.eval_run_id, Trajectory.item_key, Trajectory.payload_sha256)
     ids = {
@@ -66,12 +72,7 @@ def _add_evidence(session: Session, items: Sequence[NewTrajectory], digests: Seq
             select(Trajectory.trajectory_id, *key_columns).where(tuple_(*key_columns).in_(keys))
         )
     }
-    copy_missing(
-        session,
-        Evidence.__table__,  # type: ignore[arg-type]
-        ("trajectory_id", "evidence_digest", "body"),
-        ((ids[key], i.evidence_digest, Jsonb(i.evidence)) for key, i in zip(keys, items, strict=True)),
-    )
+    return [ids[key] for key in keys]
 
 
 def payload(session: Session, trajectory_id: int) -> bytes | None:

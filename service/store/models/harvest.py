@@ -126,6 +126,9 @@ class LedgerItem(Base):
     """Why it is not fetched, as a `source.Refusal` value."""
     attempts: Mapped[int] = mapped_column(server_default="0")
     next_try_at: Mapped[datetime]
+    """When the item may be asked for; in the future also while a claim on it runs."""
+    claimed_by: Mapped[str | None]
+    """The message whose handler is at work on it; delivered again, the same message may go on at once."""
     listed_at: Mapped[RecordedAt]
     fetched_at: Mapped[datetime | None]
 
