@@ -135,7 +135,7 @@ def build_manifest(
     checks = [{key: check[key] for key in ("name", "ok", "count")} for check in audit["checks"]]
     return Manifest(
         snapshot_id=snapshot_id(spec, parts),
-        spec=msgspec.to_builtins(spec),
+        spec=msgspec.json.decode(msgspec.json.encode(spec)),
         spec_digest=spec.digest,
         rows={split.value: rows[split.value] for split in Split},
         parts=tuple(

@@ -1,0 +1,95 @@
+"""Rows: what they say, and that equal trajectories give equal bytes anywhere."""
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from service.domain.chat import render_chat
+from service.domain.leakage import ProblemFacts
+from service.domain.prompts import tool_set
+from service.domain.records import (
+    GoldKind,
+    Row,
+    build_row,
+    gold_kind,
+    row_digest,
+    row_id,
+    row_line,
+    teacher_model,
+    trajectory_key,
+)
+from service.domain.trajectory import ExecutionKind, Inference, Trajectory, parse
+from service.tokenizer import qwen_token_counter
+from tests.domain.rows import make_row, problem, shopping_trajectory, shopping_verdict, source
+
+
+def test_a_row_says_where_it_comes_from():
+    row = build_row(shopping_trajectory(), shopping_verdict(), problem(), source(), qwen_token_counter())
+    assert row.trajectory_key == "run-1/p1"
+    assert row.row_id == hashlib.sha256(b"run-1/p1").hexdigest()[:32] == row_id(trajectory_key("run-1", "p1"))
+    assert (row.config, row.kind, row.outcome) == ("agentic", "legacy_shoppingbench", "kept")
+    assert row.teacher_model == "teacher-a"  # named twice, teacher-b once
+    assert row.think == "reconstructed"  # the second message's reply is not in the log
+    assert row.gold_kind is GoldKind.GOLD_KNOWN
+    assert (row.reasoning_score, row.difficulty) == (None, None)
+    assert row.answer_ids == ("77",)
+    assert json.loads(row.tools)[0]["function"]["name"] == "find_product"
+    tools = tool_set(ExecutionKind.LEGACY, shopping_trajectory().tool_calls).schemas
+    assert row.tokens == qwen_token_counter()(render_chat(row.messages, tools))
+
+
+def test_unattributed_rows_train_on_calls_of_unknown_issuer():
+    agentic = [message.train for message in make_row().messages if message.role == "assistant"]
+    unattributed = [
+        message.train for message in make_row(config="unattributed").messages if message.role == "assistant"
+    ]
+    assert agentic == [True, False, True]
+    assert unattributed == [True, True, True]
+
+
+def test_the_digest_is_that_of_the_line_and_survives_a_round_trip():
+    row = make_row()
+    line = row_line(row)
+    assert b"\n" not in line
+    assert hashlib.sha256(line).hexdigest() == row_digest(row)
+    assert row_digest(msgspec.json.decode(line, type=Row)) == row_digest(row)
+
+
+def test_the_digest_of_a_known_row_does_not_change():
+    # A change here is a change of every snapshot id: it takes a new ROW_SCHEMA_VERSION or prompt version.
+    assert row_digest(make_row()) == "23692f979769cd358a0b91e1b58cc908cff4fd5a65f80dd1d825d0fb3c84463e"
+
+
+@pytest.mark.parametrize(
+    ("gold", "winners", "expected"),
+    [({"1"}, {"2"}, "gold-known"), (set(), {"2"}, "winner-known"), (set(), set(), "text-only")],
+)
+def test_gold_kind(gold: set[str], winners: set[str], expected: str):
+    facts = ProblemFacts("p", "legacy_shoppingbench", "product", "q", True, frozenset(gold), frozenset(winners))
+    assert gold_kind(facts) == expected
+
+
+def test_teacher_model_ties_and_absence():
+    def named(*models: str | None) -> Trajectory:
+        inferences = tuple(Inference(timestamp_ms=i, model=model) for i, model in enumerate(models))
+        return Trajectory(kind=ExecutionKind.LEGACY, inferences=inferences)
+
+    assert teacher_model(named("b", "a")) == "a"
+    assert teacher_model(named("b", "a", "b")) == "b"
+    assert teacher_model(named(None)) is None
+
+
+@pytest.mark.shared
+def test_recorded_runs_become_rows(shared_data: Path):
+    with gzip.open(shared_data / "runs" / "native_tools" / "output.jsonl.gz", "rt") as lines:
+        dialogues = [json.loads(line)["dialogue"] for line in lines][:20]
+    for number, dialogue in enumerate(dialogue for dialogue in dialogues if dialogue):
+        trajectory = parse(json.dumps(dialogue).encode(), ExecutionKind.LEGACY)
+        row = build_row(trajectory, shopping_verdict(), problem(), source(f"run-{number}"), qwen_token_counter())
+        assert 500 < row.tokens < 14_336
+        assert sum(message.role == "tool" for message in row.messages) == len(trajectory.tool_calls)
+        assert row.teacher_model == "moonshotai/Kimi-K2.5-TEE"
