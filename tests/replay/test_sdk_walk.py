@@ -1,4 +1,4 @@
-"""The unmodified oro-sdk client against a live replay server: every call, and every answer read by the SDK's own models."""
+"""The unmodified oro-sdk client against a live replay server: every answer is read by the SDK's own models."""
 
 import gzip
 from collections import Counter
