@@ -1,16 +1,21 @@
 """Who issued each tool call, decided from evidence alone.
 
 Not a gate: an unwelcome class is still only described here, `structure` decides. What an agent says about itself is
-never evidence. Removing evidence only ever moves a call towards `unknown`, and an uncontradicted trajectory's trust down.
+never evidence. Removing evidence only moves a call towards `unknown`, and the trust of what it contradicts down.
 """
 
+from collections import deque
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
-from service.domain import canonical
-from service.domain.trajectory import Judgement, Trajectory
+from service.domain import canonical, trust
+from service.domain.replies import ReplyCalls, call_key, calls_in, plain_text
+from service.domain.trajectory import ExecutionKind, Judgement, Step, ToolCall, Trajectory
+
+TERMINATE = "terminate"
 
 
 class Issuer(StrEnum):
@@ -93,5 +98,130 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def attribute(trajectory: Trajectory, evidence: Evidence) -> Provenance:
-    """Attribute every call of a trajectory and grade the evidence."""
-    raise NotImplementedError
+    """Attribute every call of a trajectory and grade the evidence.
+
+    Content decides: a call that stands in a reply is the model's, whatever the times say. Times only tell which lost
+    replies came too late to hold a call.
+    """
+    replies = [calls_in(inference) for inference in trajectory.inferences]
+    held = _held_calls(trajectory, replies)
+    backing = trust.search_backing(trajectory)
+    contradictions = trust.contradictions(trajectory, evidence.judgement, backing)
+    grade = Trust.CONTRADICTED if contradictions else Trust.CLAIMED
+    log = _Log(trajectory, evidence, replies, backing)
+    prompts = _prompts(trajectory, held)
+    calls = []
+    terminated = False
+    for step in trajectory.steps:
+        for index, call in enumerate(step.calls):
+            inference = held.get((step.index, index))
+            issuer, rule = log.issuer(step, call, inference, terminated)
+            calls.append(
+                CallProvenance(step=step.index, call=index, issuer=issuer, trust=grade, rule=rule, inference=inference)
+            )
+        terminated = terminated or any(call.name == TERMINATE for call in step.calls)
+    issuers = {call.issuer for call in calls}
+    return Provenance(
+        calls=tuple(calls),
+        think_verbatim=_think_verbatim(trajectory),
+        structural_class=_structural_class(trajectory, issuers, grade, trust.echoes(trajectory, prompts)),
+        trust=grade,
+        contradictions=contradictions,
+        unsupported=trust.missing(trajectory, evidence.judgement, backing, prompts),
+    )
+
+
+class _Log:
+    """What the proxy log can say about a call that no reply is known to hold."""
+
+    def __init__(
+        self,
+        trajectory: Trajectory,
+        evidence: Evidence,
+        replies: Sequence[ReplyCalls],
+        backing: trust.SearchBacking,
+    ) -> None:
+        reported = trust.reported_inferences(trajectory, evidence.judgement)
+        self.gap: str | None = None
+        if trajectory.kind is ExecutionKind.ENVPACK:
+            self.gap = "no_inference_log"
+        elif reported is None:
+            self.gap = "count_unknown"
+        elif reported != len(trajectory.inferences):
+            self.gap = "count_differs"
+        elif backing.unbacked:
+            self.gap = "client_bypassed"
+        self.unread = [reply.unread for reply in replies if reply.unread]
+        self.dropped_starts = [
+            reply.timestamp_ms - reply.duration_ms for reply in trajectory.inferences if reply.dropped
+        ]
+
+    def issuer(self, step: Step, call: ToolCall, inference: int | None, terminated: bool) -> tuple[Issuer, str]:
+        """Who issued a call, and the rule that says so."""
+        if terminated:
+            return Issuer.HARNESS, "after_terminate"
+        if inference is not None:
+            return Issuer.MODEL, "reply_holds_call"
+        if self.gap is not None:
+            return Issuer.UNKNOWN, self.gap
+        if any(step.timestamp_ms is None or start <= step.timestamp_ms for start in self.dropped_starts):
+            return Issuer.UNKNOWN, "reply_dropped"
+        if any(call.name in text for text in self.unread):
+            return Issuer.UNKNOWN, "reply_unread"
+        return Issuer.HARNESS, "log_whole_no_reply"
+
+
+def _held_calls(trajectory: Trajectory, replies: Sequence[ReplyCalls]) -> dict[tuple[int, int], int]:
+    """Which reply holds which call: equal calls are paired in order, each call of a reply once."""
+    holders: dict[str, deque[int]] = {}
+    for inference, reply in enumerate(replies):
+        for held in reply.calls:
+            holders.setdefault(call_key(held.name, held.arguments), deque()).append(inference)
+    pairs: dict[tuple[int, int], int] = {}
+    if not holders:
+        return pairs
+    for step in trajectory.steps:
+        for index, call in enumerate(step.calls):
+            waiting = holders.get(call_key(call.name, call.arguments))
+            if waiting:
+                pairs[step.index, index] = waiting.popleft()
+    return pairs
+
+
+def _prompts(trajectory: Trajectory, held: dict[tuple[int, int], int]) -> list[trust.Prompt]:
+    """Prompt sizes of the replies that issued calls, each with the results that came before its step."""
+    prompts = []
+    seen: set[int] = set()
+    history_bytes = 0
+    for step in trajectory.steps:
+        for index in range(len(step.calls)):
+            inference = held.get((step.index, index))
+            if inference is None or inference in seen:
+                continue
+            seen.add(inference)
+            tokens = trajectory.inferences[inference].prompt_tokens
+            if tokens is not None:
+                prompts.append(trust.Prompt(tokens, history_bytes))
+        history_bytes += trust.shown_bytes(step)
+    return prompts
+
+
+def _think_verbatim(trajectory: Trajectory) -> tuple[bool | None, ...]:
+    said = plain_text(" ".join(reply.content for reply in trajectory.inferences if reply.content))
+    return tuple(plain_text(step.think) in said if said and step.think else None for step in trajectory.steps)
+
+
+def _structural_class(trajectory: Trajectory, issuers: set[Issuer], grade: Trust, echoes: bool) -> StructuralClass:
+    if trajectory.empty:
+        return StructuralClass.NONE
+    if grade is Trust.CONTRADICTED:
+        return StructuralClass.FORGED
+    if Issuer.MODEL in issuers:
+        if echoes:
+            return StructuralClass.ECHOED
+        if Issuer.HARNESS in issuers:
+            return StructuralClass.MIXED
+        return StructuralClass.UNKNOWN if Issuer.UNKNOWN in issuers else StructuralClass.AGENTIC
+    if issuers != {Issuer.HARNESS}:
+        return StructuralClass.UNKNOWN
+    return StructuralClass.SUB_TASK if trajectory.inferences else StructuralClass.SCRIPTED

@@ -1,18 +1,25 @@
-"""The gates: one trajectory, its evidence and a rule set make one verdict, with a reason for every reject.
+"""One trajectory, its evidence and a rule set make one verdict, with a reason for every reject.
 
 Not a selection: a verdict is about one trajectory alone and never depends on other rows. A reject is a value, never an
 exception; the reason is the first failing gate's.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
-from service.domain.provenance import CallProvenance, Evidence, StructuralClass, Trust
+from service.domain.gates import Case, Reason, failed
+from service.domain.provenance import CallProvenance, Evidence, Issuer, StructuralClass, Trust, attribute
 from service.domain.rules import RuleSet
-from service.domain.trajectory import Trajectory
+from service.domain.trajectory import ExecutionKind, Trajectory
+
+__all__ = ["Outcome", "Reason", "Verdict", "judge"]
+
+CONFIG = {ExecutionKind.LEGACY: "agentic", ExecutionKind.ENVPACK: "unattributed"}
+"""The configuration of a snapshot in which kept rows of a kind live; they are never mixed."""
 
 
 class Outcome(StrEnum):
@@ -20,40 +27,8 @@ class Outcome(StrEnum):
 
     KEPT = "kept"
     KEPT_NEGATIVE = "kept_negative"
-    """A clean failure, usable as an undesirable example."""
+    """A clean failure, usable as an undesirable example: the model's own, sound in all but its outcome."""
     REJECTED = "rejected"
-
-
-class Reason(StrEnum):
-    """Why, in the order the gates are asked."""
-
-    EMPTY = "empty"
-    MALFORMED = "malformed"
-    BARE_NAN = "bare_nan"
-    UNPAIRED_CALL = "unpaired_call"
-    RECOMMEND_COUNT = "recommend_count"
-    UNPARSEABLE_ARGUMENTS = "unparseable_arguments"
-    TOKEN_BUDGET = "token_budget"
-    THINK_THEN_STOP = "think_then_stop"
-    NO_TERMINATE = "no_terminate"
-    NOT_SUCCESSFUL = "not_successful"
-    REASONING_LOW = "reasoning_low"
-    REASONING_UNJUDGED = "reasoning_unjudged"
-    CLASS_MIXED = "class_mixed"
-    CLASS_SUB_TASK = "class_sub_task"
-    CLASS_SCRIPTED = "class_scripted"
-    CLASS_ECHOED = "class_echoed"
-    CLASS_UNKNOWN = "class_unknown"
-    CONTRADICTED = "contradicted"
-    UNSUPPORTED = "unsupported"
-    """Positive evidence is missing: counts, usage, logged searches or large enough prompts."""
-    LOOP = "loop"
-    OVER_RECOMMEND = "over_recommend"
-    UNGROUNDED_ID = "ungrounded_id"
-    DEFECTIVE_FORMAT = "defective_format"
-    HARNESS_FAULT = "harness_fault"
-    """Envpack: the environment or the verifier failed, not the agent."""
-    KEPT = "kept"
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,16 +36,62 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     outcome: Outcome
     reason: Reason
+    """The first failing gate's; a clean failure's is `not_successful`."""
     structural_class: StructuralClass
     trust: Trust
     calls: tuple[CallProvenance, ...]
     answer: tuple[str, ...]
     signals: dict[str, Any]
-    """JSON-able. Always: `reasoning_unjudged`, `config`, `failed_gates`, `contradictions`, `unsupported`."""
+    """JSON-able figures a person checks a verdict by; see `_signals`."""
 
 
-def judge(
-    trajectory: Trajectory, evidence: Evidence, rules: RuleSet, count_tokens: Callable[[str], int]
-) -> Verdict:
-    """Judge one trajectory under a rule set."""
-    raise NotImplementedError
+def judge(trajectory: Trajectory, evidence: Evidence, rules: RuleSet, count_tokens: Callable[[str], int]) -> Verdict:
+    """Judge one trajectory under a rule set.
+
+    Args:
+        trajectory: what happened.
+        evidence: what is known beside the payload.
+        rules: the rule set; its `token_method` names what `count_tokens` must be.
+        count_tokens: exact tokens of a rendered chat. Called only for chats that may be over the budget.
+    """
+    provenance = attribute(trajectory, evidence)
+    case = Case(trajectory, evidence, provenance, rules, count_tokens)
+    reasons = failed(case)
+    outcome, reason = _outcome(reasons, rules)
+    return Verdict(
+        outcome=outcome,
+        reason=reason,
+        structural_class=provenance.structural_class,
+        trust=provenance.trust,
+        calls=provenance.calls,
+        answer=trajectory.answer,
+        signals=_signals(case, reasons),
+    )
+
+
+def _outcome(reasons: tuple[Reason, ...], rules: RuleSet) -> tuple[Outcome, Reason]:
+    if not reasons:
+        return Outcome.KEPT, Reason.KEPT
+    clean = {*reasons} <= {Reason.NOT_SUCCESSFUL, Reason.REASONING_LOW, Reason.REASONING_UNJUDGED}
+    if clean and reasons[0] is Reason.NOT_SUCCESSFUL and rules.keep_negatives:
+        return Outcome.KEPT_NEGATIVE, Reason.NOT_SUCCESSFUL
+    return Outcome.REJECTED, reasons[0]
+
+
+def _signals(case: Case, reasons: tuple[Reason, ...]) -> dict[str, Any]:
+    trajectory, provenance = case.trajectory, case.provenance
+    issuers = Counter(call.issuer for call in provenance.calls)
+    return {
+        "config": CONFIG[trajectory.kind],
+        "failed_gates": [reason.value for reason in reasons],
+        "defects": [defect.value for defect in trajectory.defects],
+        "contradictions": list(provenance.contradictions),
+        "unsupported": list(provenance.unsupported),
+        "reasoning_unjudged": case.evidence.judgement.reasoning_score is None,
+        "steps": len(trajectory.steps),
+        "calls": {issuer.value: issuers[issuer] for issuer in Issuer},
+        "inferences": len(trajectory.inferences),
+        "dropped_replies": sum(reply.dropped for reply in trajectory.inferences),
+        "searches": len(trajectory.searches),
+        "think_verbatim": [provenance.think_verbatim.count(True), provenance.think_verbatim.count(False)],
+    }

@@ -1,0 +1,302 @@
+"""The gates of each execution kind, in the order they are asked: each passes a case or names its reason.
+
+Not a verdict: what a failed gate means for the row is `structure`'s business. A gate reads one case and nothing else.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from service.domain.chat import chat_messages, render_chat
+from service.domain.prompts import tool_set
+from service.domain.provenance import TERMINATE, Evidence, Provenance, StructuralClass
+from service.domain.replies import call_key
+from service.domain.rules import RuleSet
+from service.domain.trajectory import ANSWER_TOOLS, Defect, ExecutionKind, ToolCall, Trajectory, product_ids
+
+NAMING_TOOLS = ANSWER_TOOLS | {"view_product_information"}
+"""Tools whose product ids must have been seen before."""
+ENVPACK_FAULTS = frozenset({"environment_error", "verifier_error"})
+ENVPACK_ENDINGS = frozenset({"placed_order", "declined"})
+
+
+class Reason(StrEnum):
+    """Why a row was rejected."""
+
+    EMPTY = "empty"
+    MALFORMED = "malformed"
+    BARE_NAN = "bare_nan"
+    HARNESS_FAULT = "harness_fault"
+    """Envpack: the environment or the verifier failed, not the agent."""
+    UNPAIRED_CALL = "unpaired_call"
+    RECOMMEND_COUNT = "recommend_count"
+    UNPARSEABLE_ARGUMENTS = "unparseable_arguments"
+    TOKEN_BUDGET = "token_budget"
+    THINK_THEN_STOP = "think_then_stop"
+    NO_TERMINAL_ACTION = "no_terminal_action"
+    UNJUDGED = "unjudged"
+    """SN15 said neither success nor failure."""
+    NOT_SUCCESSFUL = "not_successful"
+    REASONING_LOW = "reasoning_low"
+    REASONING_UNJUDGED = "reasoning_unjudged"
+    CLASS_MIXED = "class_mixed"
+    CLASS_SUB_TASK = "class_sub_task"
+    CLASS_SCRIPTED = "class_scripted"
+    CLASS_ECHOED = "class_echoed"
+    CLASS_UNKNOWN = "class_unknown"
+    CONTRADICTED = "contradicted"
+    UNSUPPORTED = "unsupported"
+    """Positive evidence is missing: counts, usage, logged searches or large enough prompts."""
+    LOOP = "loop"
+    OVER_RECOMMEND = "over_recommend"
+    UNGROUNDED_ID = "ungrounded_id"
+    DEFECTIVE_FORMAT = "defective_format"
+    KEPT = "kept"
+    """No gate failed."""
+
+
+CLASS_REASON = {
+    StructuralClass.MIXED: Reason.CLASS_MIXED,
+    StructuralClass.SUB_TASK: Reason.CLASS_SUB_TASK,
+    StructuralClass.SCRIPTED: Reason.CLASS_SCRIPTED,
+    StructuralClass.ECHOED: Reason.CLASS_ECHOED,
+    StructuralClass.FORGED: Reason.CONTRADICTED,
+    StructuralClass.UNKNOWN: Reason.CLASS_UNKNOWN,
+    StructuralClass.NONE: Reason.EMPTY,
+}
+
+
+class Case:
+    """A trajectory before the gates, with what several of them ask for computed once."""
+
+    def __init__(
+        self,
+        trajectory: Trajectory,
+        evidence: Evidence,
+        provenance: Provenance,
+        rules: RuleSet,
+        count_tokens: Callable[[str], int],
+    ) -> None:
+        self.trajectory = trajectory
+        self.evidence = evidence
+        self.provenance = provenance
+        self.rules = rules
+        self._count_tokens = count_tokens
+
+    @cached_property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """All calls in order."""
+        return self.trajectory.tool_calls
+
+    @cached_property
+    def answers(self) -> list[ToolCall]:
+        """Calls that name the products settled on, failed ones left out."""
+        return [call for call in self.calls if call.name in ANSWER_TOOLS and call.error_code is None]
+
+    @cached_property
+    def results(self) -> list[bytes]:
+        """Each call's result as compact JSON."""
+        return [_encoded(call.result) for call in self.calls]
+
+    @cached_property
+    def success(self) -> bool | None:
+        """What SN15 said of the outcome; None when it said nothing."""
+        judged, feedback = self.evidence.judgement, self.trajectory.feedback
+        if judged.success is not None:
+            return judged.success
+        if feedback is not None and feedback.passed is not None:
+            return feedback.passed
+        if judged.score is not None:
+            return judged.score >= 1.0
+        return None if judged.status is None else judged.status == "SUCCESS"
+
+    @cached_property
+    def tokens(self) -> int | None:
+        """Tokens of the rendered chat; None where its size shows that they fit, as tokens never outnumber bytes."""
+        messages = chat_messages(self.trajectory, self.provenance.calls)
+        text = render_chat(messages, tool_set(self.trajectory.kind, self.calls).schemas)
+        return self._count_tokens(text) if len(text.encode(errors="replace")) > self.rules.token_budget else None
+
+
+Gate = Callable[[Case], Reason | None]
+
+
+def failed(case: Case) -> tuple[Reason, ...]:
+    """Reasons of all failing gates, in the order of the gates. A row that cannot be read fails only for that."""
+    unreadable = _unreadable(case)
+    if unreadable is not None:
+        return (unreadable,)
+    gates = LEGACY_GATES if case.trajectory.kind is ExecutionKind.LEGACY else ENVPACK_GATES
+    return tuple(reason for gate in gates if (reason := gate(case)) is not None)
+
+
+def _unreadable(case: Case) -> Reason | None:
+    defects = case.trajectory.defects
+    if {Defect.MALFORMED_JSON, Defect.NOT_A_LIST, Defect.NOT_AN_OBJECT}.intersection(defects):
+        return Reason.MALFORMED
+    if case.trajectory.empty:
+        return Reason.EMPTY
+    return Reason.BARE_NAN if Defect.BARE_NAN in defects else None
+
+
+def _harness_fault(case: Case) -> Reason | None:
+    feedback = case.trajectory.feedback
+    outcome = case.evidence.judgement.outcome or (feedback.outcome if feedback else None)
+    return Reason.HARNESS_FAULT if outcome in ENVPACK_FAULTS else None
+
+
+def _pairing(case: Case) -> Reason | None:
+    answered = all(call.result is not None or call.error_code or call.done for call in case.calls)
+    return None if answered else Reason.UNPAIRED_CALL
+
+
+def _recommend_count(case: Case) -> Reason | None:
+    return None if len(case.answers) == 1 else Reason.RECOMMEND_COUNT
+
+
+def _order_count(case: Case) -> Reason | None:
+    return None if len(case.answers) <= 1 else Reason.RECOMMEND_COUNT
+
+
+def _arguments(case: Case) -> Reason | None:
+    readable = all(product_ids(call.arguments) or _abstains(call) for call in case.answers)
+    return None if readable else Reason.UNPARSEABLE_ARGUMENTS
+
+
+def _abstains(call: ToolCall) -> bool:
+    return isinstance(call.arguments, dict) and call.arguments.get("abstain") is True
+
+
+def _token_budget(case: Case) -> Reason | None:
+    try:
+        over = (case.tokens or 0) > case.rules.token_budget
+    except RecursionError:
+        over = True  # nested too deep to be rendered at all
+    return Reason.TOKEN_BUDGET if over else None
+
+
+def _think_then_stop(case: Case) -> Reason | None:
+    last = {call.name for call in case.trajectory.steps[-1].calls}
+    return None if last & (ANSWER_TOOLS | {TERMINATE}) else Reason.THINK_THEN_STOP
+
+
+def _terminated(case: Case) -> Reason | None:
+    if not case.rules.require_terminate or any(call.name == TERMINATE for call in case.calls):
+        return None
+    return Reason.NO_TERMINAL_ACTION
+
+
+def _ended(case: Case) -> Reason | None:
+    feedback = case.trajectory.feedback
+    ending = feedback.termination_code if feedback else None
+    return None if ending in ENVPACK_ENDINGS else Reason.NO_TERMINAL_ACTION
+
+
+def _success(case: Case) -> Reason | None:
+    if case.success is None:
+        return Reason.UNJUDGED
+    return None if case.success else Reason.NOT_SUCCESSFUL
+
+
+def _reasoning(case: Case) -> Reason | None:
+    score = case.evidence.judgement.reasoning_score
+    if score is None:
+        return None if case.rules.unjudged_reasoning else Reason.REASONING_UNJUDGED
+    return None if score >= case.rules.reasoning_floor else Reason.REASONING_LOW
+
+
+def _class(case: Case) -> Reason | None:
+    return CLASS_REASON.get(case.provenance.structural_class)
+
+
+def _evidence(case: Case) -> Reason | None:
+    return Reason.UNSUPPORTED if case.rules.require_evidence and case.provenance.unsupported else None
+
+
+def _loop(case: Case) -> Reason | None:
+    limit = case.rules.loop_calls
+    if limit is None:
+        return None
+    often = {name for name, count in Counter(call.name for call in case.calls).items() if count >= limit}
+    keys = Counter(call_key(call.name, call.arguments) for call in case.calls if call.name in often)
+    return Reason.LOOP if keys and max(keys.values()) >= limit else None
+
+
+def _over_recommend(case: Case) -> Reason | None:
+    most = case.rules.recommended_ids
+    return Reason.OVER_RECOMMEND if most is not None and len(case.trajectory.answer) > most else None
+
+
+def _grounded(case: Case) -> Reason | None:
+    """Ids that an answer or a view names must stand in the query or in a result that came before."""
+    if not case.rules.require_grounded_ids:
+        return None
+    seen = _encoded(case.trajectory.query)
+    for call, result in zip(case.calls, case.results, strict=True):
+        named = product_ids(call.arguments) if call.name in NAMING_TOOLS else ()
+        if not all(_shown(name, seen) for name in named):
+            return Reason.UNGROUNDED_ID
+        seen += result
+    return None
+
+
+def _format(case: Case) -> Reason | None:
+    if not case.rules.require_format:
+        return None
+    clean = not case.trajectory.defects and all(call.name and isinstance(call.arguments, dict) for call in case.calls)
+    spoken = all(step.calls or step.response for step in case.trajectory.steps)
+    return None if clean and spoken else Reason.DEFECTIVE_FORMAT
+
+
+def _shown(name: str, seen: bytes) -> bool:
+    """Whether an id stands in JSON text as a whole string or number, or as a word of the query."""
+    at = seen.find(name.encode(errors="replace"))
+    while at >= 0:
+        before, after = seen[at - 1 : at], seen[at + len(name) : at + len(name) + 1]
+        if not before.isalnum() and not after.isalnum():
+            return True
+        at = seen.find(name.encode(errors="replace"), at + 1)
+    return False
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except (UnicodeError, RecursionError, OverflowError):
+        return b""
+
+
+LEGACY_GATES: Sequence[Gate] = (
+    _pairing,
+    _recommend_count,
+    _arguments,
+    _token_budget,
+    _think_then_stop,
+    _terminated,
+    _success,
+    _reasoning,
+    _class,
+    _evidence,
+    _loop,
+    _over_recommend,
+    _grounded,
+    _format,
+)
+
+ENVPACK_GATES: Sequence[Gate] = (
+    _harness_fault,
+    _pairing,
+    _order_count,
+    _arguments,
+    _token_budget,
+    _ended,
+    _success,
+    _loop,
+    _grounded,
+    _format,
+)
+"""No reasoning, class or evidence gate: SN15 publishes nothing of an episode that these could read."""

@@ -1,0 +1,218 @@
+"""How far the logs around a trajectory can be believed: what disagrees, and what positive evidence is missing.
+
+Not attribution: who issued a call is `provenance`. All logs are written inside the agent's own process, so they can
+contradict a trajectory but never witness one.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+from urllib.parse import unquote_plus
+
+import msgspec
+
+from service.domain.replies import plain_text
+from service.domain.trajectory import Defect, Inference, Judgement, Search, Step, ToolCall, Trajectory, product_ids
+
+SEARCH_TOOLS = frozenset({"find_product", "view_product_information"})
+"""Tools whose every call asks the catalogue through the logged client."""
+
+TIME_SHARE, TIME_SLACK_SECONDS = 0.25, 0.1
+"""A log may outlast the reported execution by this much: clocks step, and agents take time to start."""
+
+BYTES_PER_TOKEN = 8
+"""No tokenizer packs more into a token on average, so a prompt of n tokens holds at most 8n bytes."""
+SHOWN_SHARE = 0.25
+"""Share of the results that prompts must at least have room for, and grow by; agents may trim what they show."""
+HISTORY_BYTES = 400
+"""With less history than this between two replies, growth says nothing."""
+REPLY_BYTES_PER_TOKEN = 16
+"""A reply longer than this many bytes a token cannot have the reported size."""
+
+
+class Contradiction(StrEnum):
+    """Two pieces of evidence that cannot both be true."""
+
+    INFERENCE_COUNT = "inference_count"
+    """The log holds another number of inferences than were reported."""
+    EXECUTION_TIME = "execution_time"
+    """Payload and report state different execution times: they are not of the same execution."""
+    LOG_OUTLASTS_EXECUTION = "log_outlasts_execution"
+    SEARCHES_NOT_LOGGED = "searches_not_logged"
+    """The client logged inferences, but none of the searches whose results the trajectory shows."""
+    RESULT_NOT_LOGGED = "result_not_logged"
+    """A search's logged result lacks ids that the trajectory shows as its result."""
+    REPLY_SIZE = "reply_size"
+    """A reply is longer than its reported tokens can spell."""
+
+
+class Missing(StrEnum):
+    """Positive evidence that a trajectory lacks."""
+
+    COUNT = "count"
+    USAGE = "usage"
+    SEARCHES = "searches"
+    """Some shown results have no logged search."""
+    PROMPT_SIZE = "prompt_size"
+    """A prompt had no room for the query and the results before it."""
+    PROMPT_GROWTH = "prompt_growth"
+    """Prompts did not grow with the results."""
+    WHOLE_LOG = "whole_log"
+    """Lines of the log could not be read."""
+
+
+class SearchBacking(NamedTuple):
+    """How many calls that show catalogue results have a logged search that asked the same."""
+
+    backed: int
+    unbacked: int
+    disagreeing: int
+
+
+class Prompt(NamedTuple):
+    """A reply that issued calls: its prompt's size, and the bytes of results the agent had by then."""
+
+    tokens: int
+    history_bytes: int
+
+
+def reported_inferences(trajectory: Trajectory, judgement: Judgement) -> int | None:
+    """The reported count; None when there is no report. A null count beside a payload with steps means zero."""
+    if judgement.inference_total is None and judgement.status is not None and not trajectory.empty:
+        return 0
+    return judgement.inference_total
+
+
+def search_backing(trajectory: Trajectory) -> SearchBacking:
+    """Compare the results that a trajectory shows with the searches logged around it."""
+    asked = {_asked_text(search.params) for search in trajectory.searches}
+    viewed = {name for search in trajectory.searches for name in product_ids(search.params)}
+    listings = [search.product_ids for search in trajectory.searches if search.path.endswith("find_product")]
+    listed = {name for ids in listings for name in ids or ()}
+    whole = all(ids is not None for ids in listings)
+    backed = unbacked = disagreeing = 0
+    for call in trajectory.tool_calls:
+        if call.name not in SEARCH_TOOLS or not call.result or isinstance(call.result, str):
+            continue
+        arguments = call.arguments if isinstance(call.arguments, dict) else {}
+        text = _asked_text(arguments)
+        if text and text in asked:
+            backed += 1
+            disagreeing += whole and not listed.issuperset(result_ids(call.result))
+        elif not text and viewed.issuperset(product_ids(arguments)):
+            backed += 1
+        else:
+            unbacked += 1
+    return SearchBacking(backed, unbacked, disagreeing)
+
+
+def contradictions(trajectory: Trajectory, judgement: Judgement, backing: SearchBacking) -> tuple[Contradiction, ...]:
+    """Everything that disagrees. Empty: the evidence is consistent, which does not make it true."""
+    if trajectory.empty:
+        return ()  # no log was uploaded that could disagree
+    reported = reported_inferences(trajectory, judgement)
+    logged = len(trajectory.inferences)
+    found = {
+        Contradiction.INFERENCE_COUNT: reported is not None and logged != reported and _log_whole(trajectory),
+        Contradiction.EXECUTION_TIME: _times_differ(trajectory.execution_seconds, judgement.execution_seconds),
+        Contradiction.LOG_OUTLASTS_EXECUTION: _log_outlasts(trajectory, judgement),
+        Contradiction.SEARCHES_NOT_LOGGED: bool(logged and backing.unbacked and not backing.backed),
+        Contradiction.RESULT_NOT_LOGGED: backing.disagreeing > 0,
+        Contradiction.REPLY_SIZE: any(
+            reply.completion_tokens is not None
+            and reply.content is not None
+            and len(reply.content) > REPLY_BYTES_PER_TOKEN * (reply.completion_tokens + 1)
+            for reply in trajectory.inferences
+        ),
+    }
+    return tuple(name for name, holds in found.items() if holds)
+
+
+def missing(
+    trajectory: Trajectory, judgement: Judgement, backing: SearchBacking, prompts: Sequence[Prompt]
+) -> tuple[Missing, ...]:
+    """The positive evidence that is absent."""
+    query_bytes = len(trajectory.query or "")
+    replies = [reply for reply in trajectory.inferences if not reply.failed and not reply.dropped]
+    found = {
+        Missing.COUNT: reported_inferences(trajectory, judgement) is None,
+        Missing.USAGE: any(reply.prompt_tokens is None or reply.completion_tokens is None for reply in replies),
+        Missing.SEARCHES: backing.unbacked > 0,
+        Missing.PROMPT_SIZE: any(not _has_room(prompt, query_bytes, SHOWN_SHARE) for prompt in prompts),
+        Missing.PROMPT_GROWTH: _grows(prompts) is False,
+        Missing.WHOLE_LOG: not _log_whole(trajectory),
+    }
+    return tuple(name for name, holds in found.items() if holds)
+
+
+def echoes(trajectory: Trajectory, prompts: Sequence[Prompt]) -> bool:
+    """The replies cannot be decisions: prompts do not grow with the results and could not hold them."""
+    query_bytes = len(trajectory.query or "")
+    return _grows(prompts) is False and any(not _has_room(prompt, query_bytes, 1.0) for prompt in prompts)
+
+
+def shown_bytes(step: Step) -> int:
+    """Size of what a step adds to an honest conversation: its calls' results."""
+    return sum(_size(call) for call in step.calls)
+
+
+def result_ids(result: Any) -> set[str]:
+    """Product ids of a result that lists products; empty for any other result."""
+    if not isinstance(result, list):
+        return set()
+    ids = (product.get("product_id") for product in result if isinstance(product, dict))
+    return {str(name) for name in ids if isinstance(name, str | int)}
+
+
+def _size(call: ToolCall) -> int:
+    try:
+        return len(msgspec.json.encode(call.result))
+    except (UnicodeError, RecursionError, OverflowError):
+        return 0
+
+
+def _asked_text(params: dict[str, Any]) -> str:
+    """A search's words; the log spells them quoted, and clients quote them twice."""
+    words = params.get("q") or params.get("query") or ""
+    return plain_text(unquote_plus(unquote_plus(words))).lower() if isinstance(words, str) else ""
+
+
+def _log_whole(trajectory: Trajectory) -> bool:
+    return not {Defect.BAD_PROXY_CALL, Defect.BAD_STEP, Defect.MALFORMED_JSON}.intersection(trajectory.defects)
+
+
+def _times_differ(stated: float | None, reported: float | None) -> bool:
+    if stated is None or reported is None:
+        return False
+    return abs(stated - reported) > TIME_SHARE * max(stated, reported, 0.0) + TIME_SLACK_SECONDS
+
+
+def _log_outlasts(trajectory: Trajectory, judgement: Judgement) -> bool:
+    """The whole log, parallel calls and waits included, must fit into the execution."""
+    seconds = judgement.execution_seconds
+    if seconds is None:
+        seconds = trajectory.execution_seconds
+    log: list[Inference | Search] = [*trajectory.inferences, *trajectory.searches]
+    if seconds is None or not log:
+        return False
+    start = min(line.timestamp_ms - line.duration_ms for line in log)
+    end = max(line.timestamp_ms for line in log)
+    return (end - start) / 1000 > seconds * (1 + TIME_SHARE) + TIME_SLACK_SECONDS
+
+
+def _has_room(prompt: Prompt, query_bytes: int, share: float) -> bool:
+    return prompt.tokens * BYTES_PER_TOKEN >= query_bytes + share * prompt.history_bytes
+
+
+def _grows(prompts: Sequence[Prompt]) -> bool | None:
+    """Whether some prompt grew with the history since the first. None: too little history to tell."""
+    if not prompts:
+        return None
+    first = prompts[0]
+    later = [prompt for prompt in prompts if prompt.history_bytes - first.history_bytes >= HISTORY_BYTES]
+    if not later:
+        return None
+    return any(
+        (prompt.tokens - first.tokens) * BYTES_PER_TOKEN >= SHOWN_SHARE * (prompt.history_bytes - first.history_bytes)
+        for prompt in later
+    )
