@@ -1,0 +1,11 @@
+"""A user of the embedded servers as a process of its own: tells the URLs, stays until its input closes."""
+
+import json
+import sys
+from pathlib import Path
+
+from service import embedded
+
+with embedded.start(Path(sys.argv[1])) as urls:
+    print(json.dumps(urls._asdict()), flush=True)
+    sys.stdin.read()
