@@ -165,12 +165,15 @@ def _observation(call: ToolCall) -> str:
     return clean_text(call.result if isinstance(call.result, str) else _json_text(call.result))
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+
 def _json_text(value: Any) -> str:
     """JSON as Qwen's template writes it (spaces after `,` and `:`, no escapes); what is not a number becomes null."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return _ENCODER.encode(value)
     except ValueError:
-        return json.dumps(_finite(value), ensure_ascii=False)
+        return _ENCODER.encode(_finite(value))
 
 
 def _finite(value: Any) -> Any:
