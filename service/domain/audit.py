@@ -79,20 +79,19 @@ def audit(rows: Sequence[AuditRow], plan: AuditPlan = AUDIT_1) -> AuditReport:
     rows = sorted(rows, key=lambda row: (row.split, row.problem_id, row.trajectory_key, row.family))
     train = [row for row in rows if row.split == TRAIN]
     held = [row for row in rows if row.split == EVAL]
-    train_texts, eval_texts = _problems_by_text(train), _problems_by_text(held)
-    named = {**train_texts, **eval_texts}
+    texts = _problems_by_text(train), _problems_by_text(held)
     checks = (
         _check("empty_split", [split for split in SPLITS if not any(row.split == split for row in rows)]),
         _check("unknown_split", [f"{row.split}:{row.problem_id}" for row in rows if row.split not in SPLITS]),
         _check("problem_in_both", sorted({row.problem_id for row in train} & {row.problem_id for row in held})),
         _check("shared_gold_ids", _shared(train, held, lambda row: row.gold_ids)),
         _check("shared_winner_ids", _shared_winners(train, held)),
-        _check("equal_queries", _named(equal_texts(train_texts, eval_texts, plan.texts), named)),
-        _check("near_equal_queries", _named(near_texts(train_texts, eval_texts, plan.texts), named)),
+        _check("equal_queries", _named(equal_texts(*texts, plan.texts), *texts)),
+        _check("near_equal_queries", _named(near_texts(*texts, plan.texts), *texts)),
         _check("duplicate_trajectories", _repeated(row.trajectory_key for row in rows)),
         _check("nothing_to_compare", [f"{row.split}:{row.problem_id}" for row in rows if not _comparable(row)]),
     )
-    figures = _figures(rows) | {"distinct_queries": {TRAIN: len(train_texts), EVAL: len(eval_texts)}}
+    figures = _figures(rows) | {"distinct_queries": {TRAIN: len(texts[0]), EVAL: len(texts[1])}}
     return AuditReport(all(check.ok for check in checks), checks, figures | {"rule": f"{plan.name}/{plan.version}"})
 
 
@@ -131,8 +130,8 @@ def _problems_by_text(rows: Iterable[AuditRow]) -> dict[str, str]:
     return texts
 
 
-def _named(pairs: Iterable[tuple[str, str]], problems: dict[str, str]) -> list[str]:
-    return sorted(f"{problems[train_text]} ~ {problems[eval_text]}" for train_text, eval_text in pairs)
+def _named(pairs: Iterable[tuple[str, str]], train: dict[str, str], held: dict[str, str]) -> list[str]:
+    return sorted(f"{train[train_text]} ~ {held[eval_text]}" for train_text, eval_text in pairs)
 
 
 def _figures(rows: Sequence[AuditRow]) -> dict[str, Any]:

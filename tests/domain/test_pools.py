@@ -1,0 +1,214 @@
+"""Pools are a pure function of content and history, and never loosen."""
+
+import random
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.domain.leakage import Edge, EdgeKind, clusters
+from service.domain.pools import POOLS_1, Assignment, Pool, PoolPlan, PoolProblem, PoolReason, Shares, assign, draw
+from service.errors import ErrorCode, SluiceError
+
+NODES = [f"p{n:02}" for n in range(16)]
+PROBLEMS = [PoolProblem(node, ["product", "shop", "voucher"][n % 3]) for n, node in enumerate(NODES)]
+EVEN = PoolPlan(shares=Shares(eval=0.3, reserve=0.2))
+"""Shares that give sixteen problems some of each."""
+
+
+def edge(a: str, b: str, kind: EdgeKind, evidence: str = "x") -> Edge:
+    return Edge(min(a, b), max(a, b), kind, evidence)
+
+
+def pairs(kind: EdgeKind) -> st.SearchStrategy[list[Edge]]:
+    two = st.tuples(st.sampled_from(NODES), st.sampled_from(NODES)).filter(lambda ends: ends[0] != ends[1])
+    return st.lists(
+        st.builds(lambda ends, evidence: edge(*ends, kind, evidence), two, st.sampled_from("xyz")), max_size=8
+    )
+
+
+JOINS, SUSPICIONS = pairs(EdgeKind.GOLD_ID), pairs(EdgeKind.SUSPECT)
+HISTORY = st.frozensets(st.sampled_from(NODES), max_size=4)
+NOBODY: frozenset[str] = frozenset()
+
+
+def placed(joins: list[Edge], suspicions: list[Edge], train: frozenset[str], held: frozenset[str]) -> list[Assignment]:
+    return assign(PROBLEMS, clusters(joins, NODES), suspicions, train, EVEN, published_eval=held)
+
+
+def drawn(pool: Pool) -> list[str]:
+    return [problem.problem_id for problem in PROBLEMS if draw(problem, EVEN) is pool]
+
+
+def pool_of(assigned: list[Assignment], problem_id: str) -> tuple[Pool, PoolReason]:
+    return next((one.pool, one.reason) for one in assigned if one.problem_id == problem_id)
+
+
+def test_draws_follow_the_shares_of_their_category() -> None:
+    plan = replace(POOLS_1, category_shares={"shop": Shares(eval=0.5, reserve=0.0)})
+    problems = [PoolProblem(f"q{n}", category) for n in range(4000) for category in ("product", "shop")]
+    counts = {
+        category: [sum(draw(one, plan) is pool for one in problems if one.category == category) for pool in Pool]
+        for category in ("product", "shop")
+    }
+    # Four standard deviations of 4,000 draws are at most 4 * sqrt(4000 / 4) = 127.
+    assert counts["product"][:3] == pytest.approx([2800, 800, 400], abs=127)
+    assert counts["shop"][:3] == pytest.approx([2000, 2000, 0], abs=127)
+    assert counts["shop"][2] == counts["shop"][3] == counts["product"][3] == 0
+
+
+def test_the_key_decides_the_draw() -> None:
+    problems = [PoolProblem(f"q{n}", "product") for n in range(200)]
+    assert [draw(one, POOLS_1) for one in problems] == [draw(one, PoolPlan()) for one in problems]
+    assert [draw(one, POOLS_1) for one in problems] != [draw(one, replace(POOLS_1, key="other")) for one in problems]
+    assert POOLS_1.digest != replace(POOLS_1, key="other").digest
+
+
+def test_an_unrelated_problem_does_not_move_the_others() -> None:
+    alone = assign(PROBLEMS[:-1], clusters([], NODES), [], NOBODY, EVEN)
+    assert placed([], [], NOBODY, NOBODY)[:-1] == alone
+
+
+def test_the_strictest_draw_takes_the_component() -> None:
+    train, held, reserve = drawn(Pool.TRAIN)[0], drawn(Pool.EVAL)[0], drawn(Pool.RESERVE)[0]
+    both = placed([edge(train, held, EdgeKind.GOLD_ID)], [], NOBODY, NOBODY)
+    assert pool_of(both, train) == (Pool.EVAL, PoolReason.COMPONENT)
+    assert pool_of(both, held) == (Pool.EVAL, PoolReason.DRAW)
+    three = [edge(train, held, EdgeKind.GOLD_ID), edge(held, reserve, EdgeKind.GOLD_ID)]
+    assert {pool_of(placed(three, [], NOBODY, NOBODY), one)[0] for one in (train, held, reserve)} == {Pool.RESERVE}
+
+
+def test_what_was_published_in_train_is_quarantined_when_its_component_is_held_out() -> None:
+    train, other, held = drawn(Pool.TRAIN)[0], drawn(Pool.TRAIN)[1], drawn(Pool.EVAL)[0]
+    joins = [edge(train, held, EdgeKind.GOLD_ID), edge(other, held, EdgeKind.GOLD_ID)]
+    assigned = placed(joins, [], frozenset({train}), NOBODY)
+    assert pool_of(assigned, train) == (Pool.QUARANTINED, PoolReason.PUBLISHED)
+    # A model trained on the older snapshot may know these answers, so they measure nothing.
+    assert pool_of(assigned, held) == (Pool.QUARANTINED, PoolReason.EXPOSED)
+    assert pool_of(assigned, other) == (Pool.QUARANTINED, PoolReason.EXPOSED)
+
+
+def test_reserve_stays_reserve_beside_what_was_published() -> None:
+    train, reserve = drawn(Pool.TRAIN)[0], drawn(Pool.RESERVE)[0]
+    assigned = placed([edge(train, reserve, EdgeKind.GOLD_ID)], [], frozenset({train}), NOBODY)
+    assert pool_of(assigned, train) == (Pool.QUARANTINED, PoolReason.PUBLISHED)
+    assert pool_of(assigned, reserve) == (Pool.RESERVE, PoolReason.DRAW)
+
+
+def test_what_was_held_out_once_never_goes_to_train() -> None:
+    train = drawn(Pool.TRAIN)[0]
+    assert pool_of(placed([], [], NOBODY, frozenset({train})), train) == (Pool.EVAL, PoolReason.COMPONENT)
+
+
+def test_a_suspicion_quarantines_the_train_side_only() -> None:
+    train, held = drawn(Pool.TRAIN)[0], drawn(Pool.EVAL)[0]
+    assigned = placed([], [edge(train, held, EdgeKind.SUSPECT)], NOBODY, NOBODY)
+    assert pool_of(assigned, train) == (Pool.QUARANTINED, PoolReason.SUSPECT)
+    assert pool_of(assigned, held) == (Pool.EVAL, PoolReason.DRAW)
+
+
+def test_suspicions_of_one_evidence_hold_between_the_ends_of_a_star() -> None:
+    hub, other = drawn(Pool.TRAIN)[:2]
+    held = drawn(Pool.EVAL)[0]
+    star = [edge(hub, other, EdgeKind.SUSPECT, "x"), edge(hub, held, EdgeKind.SUSPECT, "x")]
+    assert pool_of(placed([], star, NOBODY, NOBODY), other)[0] is Pool.QUARANTINED
+    chain = [star[0], edge(hub, held, EdgeKind.SUSPECT, "y")]
+    assert pool_of(placed([], chain, NOBODY, NOBODY), other)[0] is Pool.TRAIN
+
+
+@given(JOINS, SUSPICIONS, HISTORY, HISTORY, st.randoms(use_true_random=False))
+def test_order_does_not_matter(
+    joins: list[Edge], suspicions: list[Edge], train: frozenset[str], held: frozenset[str], rng: random.Random
+) -> None:
+    shuffled = assign(
+        rng.sample(PROBLEMS, len(PROBLEMS)),
+        clusters(rng.sample(joins, len(joins)), NODES),
+        rng.sample(suspicions, len(suspicions)) * 2,
+        train,
+        EVEN,
+        published_eval=held,
+    )
+    assert shuffled == placed(joins, suspicions, train, held)
+
+
+@given(JOINS, SUSPICIONS, HISTORY, HISTORY, JOINS, SUSPICIONS)
+def test_new_edges_never_loosen_a_pool(
+    joins: list[Edge],
+    suspicions: list[Edge],
+    train: frozenset[str],
+    held: frozenset[str],
+    more_joins: list[Edge],
+    more_suspicions: list[Edge],
+) -> None:
+    before = placed(joins, suspicions, train, held)
+    after = placed(joins + more_joins, suspicions + more_suspicions, train, held)
+    for was, now in zip(before, after, strict=True):
+        assert now.draw is was.draw
+        assert was.pool is Pool.TRAIN or now.pool is not Pool.TRAIN
+        assert was.pool is not Pool.RESERVE or now.pool in (Pool.RESERVE, Pool.QUARANTINED)
+        assert now.pool is not Pool.EVAL or now.problem_id not in train
+
+
+@given(st.lists(st.tuples(JOINS, SUSPICIONS), min_size=2, max_size=4))
+def test_no_two_snapshots_of_one_lineage_share_a_component_across_the_splits(
+    arrivals: list[tuple[list[Edge], list[Edge]]],
+) -> None:
+    joins: list[Edge] = []
+    suspicions: list[Edge] = []
+    train: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
+    for more_joins, more_suspicions in arrivals:
+        joins, suspicions = joins + more_joins, suspicions + more_suspicions
+        assigned = placed(joins, suspicions, train, held)
+        trains = {one.problem_id for one in assigned if one.pool is Pool.TRAIN}
+        evals = {one.problem_id for one in assigned if one.pool is Pool.EVAL}
+        cluster = clusters(joins, NODES)
+        assert not {cluster[one] for one in trains | train} & {cluster[one] for one in evals}
+        assert not {cluster[one] for one in held} & {cluster[one] for one in trains}
+        train |= trains
+        held |= {one.problem_id for one in assigned if one.pool in (Pool.EVAL, Pool.RESERVE)}
+
+
+MANY = [PoolProblem(f"q{n:04}", "product") for n in range(1000)]
+MANY_IDS = [problem.problem_id for problem in MANY]
+
+
+def chain(length: int) -> list[Edge]:
+    return [edge(a, b, EdgeKind.NEAR_QUERY) for a, b in pairwise(MANY_IDS[:length])]
+
+
+def test_a_component_over_five_per_cent_stops_the_stage() -> None:
+    assign(MANY, clusters(chain(50), MANY_IDS), [], NOBODY, POOLS_1)
+    with pytest.raises(SluiceError) as raised:
+        assign(MANY, clusters(chain(51), MANY_IDS), [], NOBODY, POOLS_1)
+    assert raised.value.code is ErrorCode.COMPONENT_TOO_LARGE
+    assert raised.value.context == {"cluster_id": "q0000", "problems": 51, "total": 1000}
+
+
+def test_small_corpora_have_no_limits() -> None:
+    few = MANY[:199]
+    everything = clusters(chain(199), MANY_IDS)
+    assert len(assign(few, everything, [], frozenset(MANY_IDS), POOLS_1)) == 199
+
+
+def test_quarantine_over_one_per_cent_stops_the_stage_unless_accepted_before() -> None:
+    components = clusters(chain(30), MANY_IDS)
+    published = frozenset(MANY_IDS[:20])
+    assert {draw(problem, POOLS_1) for problem in MANY[:30]} > {Pool.EVAL}
+    with pytest.raises(SluiceError) as raised:
+        assign(MANY, components, [], published, POOLS_1)
+    assert raised.value.code is ErrorCode.QUARANTINE_TOO_LARGE
+    accepted = frozenset(MANY_IDS[:30])
+    assigned = assign(MANY, components, [], published, POOLS_1, quarantined_before=accepted)
+    assert {one.pool for one in assigned[:20]} == {Pool.QUARANTINED}
+
+
+def test_suspicion_has_a_limit_of_its_own() -> None:
+    alone = clusters([], MANY_IDS)
+    held = next(problem.problem_id for problem in MANY if draw(problem, POOLS_1) is Pool.EVAL)
+    suspicions = [edge(held, one, EdgeKind.SUSPECT) for one in MANY_IDS if one != held]
+    with pytest.raises(SluiceError, match="one agent family alone") as raised:
+        assign(MANY, alone, suspicions, NOBODY, POOLS_1)
+    assert raised.value.code is ErrorCode.QUARANTINE_TOO_LARGE
