@@ -1,16 +1,15 @@
 """The catalogue: product documents as ShoppingBench indexes them, generated from a seed or read from a file.
 
 It does not search and knows no problem. A generated catalogue comes in families: products of the same title words and
-the same bag of option words, which differ in how options combine. Only a product view tells them apart; ids are uniform,
-so neither position nor rank gives one away.
+the same bag of option words, which differ in how options combine. Only a product view tells them apart; ids are
+uniform, so neither position nor rank gives one away.
 """
 
 import gzip
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,6 +18,7 @@ from service.world.vocabulary import BRANDS, COLORS, KINDS, SERVICES, Kind
 
 ID_RANGE = range(2_000_000_000, 5_999_999_999)
 SHOP_ID_RANGE = range(1_000_000, 9_999_999)
+LARGEST_FAMILY = 5
 
 
 class Product(msgspec.Struct, frozen=True):
@@ -90,16 +90,17 @@ def load_catalogue(path: Path) -> Catalogue:
 def generate_catalogue(seed: int, families: int = 300, shops: int = 60) -> Catalogue:
     """Generate `families` families of three to five products, spread over `shops` shops."""
     rng = random.Random(f"catalogue/{seed}")
-    product_ids = iter(rng.sample(ID_RANGE, families * 5))
+    product_ids = iter(rng.sample(ID_RANGE, families * LARGEST_FAMILY))
     shop_ids = [str(shop_id) for shop_id in rng.sample(SHOP_ID_RANGE, shops)]
-    pairs = rng.sample([(brand, kind) for brand in BRANDS for kind in KINDS], families)
-    products: list[Product] = []
-    groups = []
-    for brand, kind in pairs:
-        members = list(_family(rng, brand, kind, product_ids, shop_ids))
-        groups.append(tuple(sorted(member.product_id for member in members)))
-        products.extend(members)
-    return _catalogue([Document(item.product_id, item.contents, item) for item in products], tuple(groups))
+    drawn = [
+        [family.member(rng, variant, next(product_ids), rng.choice(shop_ids)) for variant in _variants(rng)]
+        for family in (
+            _Family.draw(rng, brand, kind)
+            for brand, kind in rng.sample([(brand, kind) for brand in BRANDS for kind in KINDS], families)
+        )
+    ]
+    documents = [Document(product.product_id, product.contents, product) for members in drawn for product in members]
+    return _catalogue(documents, tuple(tuple(sorted(product.product_id for product in members)) for members in drawn))
 
 
 def _catalogue(documents: list[Document], families: tuple[tuple[str, ...], ...]) -> Catalogue:
@@ -107,51 +108,61 @@ def _catalogue(documents: list[Document], families: tuple[tuple[str, ...], ...])
     return Catalogue(ordered, {document.id: document.product for document in ordered}, families)
 
 
-def _family(
-    rng: random.Random, brand: str, kind: Kind, product_ids: Iterator[int], shop_ids: list[str]
-) -> Iterator[Product]:
-    """Four ways to combine the same option words (sometimes one is missing), and one that differs in price alone."""
-    style = rng.choice(kind.styles)
-    colors, sizes, values = rng.sample(COLORS, 2), rng.sample(kind.sizes, 2), rng.sample(kind.values, 2)
-    members = [(straight, crossed) for straight in (True, False) for crossed in (True, False)]
-    rng.shuffle(members)
-    for straight, crossed in members[: rng.choice((3, 4, 4))]:
-        yield _member(rng, brand, kind, style, (colors, sizes, values), (straight, crossed), next(product_ids), shop_ids)
-    if rng.random() < 0.3:
-        yield _member(
-            rng, brand, kind, style, (colors, sizes, values), members[0], next(product_ids), shop_ids, price_factor=3
+class _Variant(NamedTuple):
+    """How one member combines its family's words."""
+
+    sizes_crossed: bool
+    values_crossed: bool
+    price_factor: int = 1
+
+
+def _variants(rng: random.Random) -> list[_Variant]:
+    """Three or four of the four ways to combine the words, sometimes one of them again at a price of its own."""
+    ways = [_Variant(sizes, values) for sizes in (False, True) for values in (False, True)]
+    rng.shuffle(ways)
+    chosen = ways[: rng.choice((3, 4, 4))]
+    return [*chosen, chosen[0]._replace(price_factor=3)] if rng.random() < 0.3 else chosen
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """The words every member of a family shares."""
+
+    brand: str
+    kind: Kind
+    style: str
+    colors: tuple[str, str]
+    sizes: tuple[str, str]
+    values: tuple[str, str]
+
+    @classmethod
+    def draw(cls, rng: random.Random, brand: str, kind: Kind) -> "_Family":
+        """Draw the words of a family of this brand and kind."""
+        style = rng.choice(kind.styles)
+        return cls(brand, kind, style, _two(rng, COLORS), _two(rng, kind.sizes), _two(rng, kind.values))
+
+    def member(self, rng: random.Random, variant: _Variant, product_id: int, shop_id: str) -> Product:
+        """One product of the family."""
+        sizes = reversed(self.sizes) if variant.sizes_crossed else self.sizes
+        values = reversed(self.values) if variant.values_crossed else self.values
+        skus = enumerate(zip(self.colors, sizes, strict=True), 1)
+        return Product(
+            product_id=str(product_id),
+            shop_id=shop_id,
+            title=f"{self.brand} {self.style} {self.kind.noun}".title(),
+            price=round(self.kind.price * variant.price_factor * rng.uniform(0.8, 1.25), 2),
+            sold_count=int(rng.paretovariate(0.7)) % 5000,
+            service=sorted(rng.sample(SERVICES, rng.choice((0, 1, 1, 2)))),
+            sku_options={str(number): {"color_family": color, "size": size} for number, (color, size) in skus},
+            attributes={key: [value] for key, value in zip(self.kind.parts, values, strict=True)},
+            brand=self.brand,
+            category=f"{self.kind.category} > {self.kind.noun.title()}",
+            short_description=f"A {self.style} {self.kind.noun} by {self.brand}.",
+            description=f"In {' or '.join(sorted(self.colors))}, sizes {', '.join(sorted(self.sizes))}.",
+            product_url=f"https://shop.example/products/-i{product_id}.html",
         )
 
 
-def _member(
-    rng: random.Random,
-    brand: str,
-    kind: Kind,
-    style: str,
-    words: tuple[list[str], list[str], list[str]],
-    combination: tuple[bool, bool],
-    product_id: int,
-    shop_ids: list[str],
-    price_factor: int = 1,
-) -> Product:
-    colors, sizes, values = words
-    straight, crossed = combination
-    skus = dict(zip(colors, sizes if straight else reversed(sizes), strict=True))
-    first, second = values if crossed else reversed(values)
-    return Product(
-        product_id=str(product_id),
-        shop_id=rng.choice(shop_ids),
-        title=f"{brand.capitalize()} {style.title()} {kind.noun.title()}",
-        price=round(kind.price * price_factor * rng.uniform(0.8, 1.25), 2),
-        sold_count=int(rng.paretovariate(0.7)) % 5000,
-        service=sorted(rng.sample(SERVICES, rng.choice((0, 1, 1, 2)))),
-        sku_options={
-            str(index): {"color_family": color, "size": size} for index, (color, size) in enumerate(skus.items(), 1)
-        },
-        attributes={kind.parts[0]: [first], kind.parts[1]: [second]},
-        brand=brand,
-        category=f"{kind.category} > {kind.noun.title()}",
-        short_description=f"A {style} {kind.noun} by {brand}.",
-        description=f"{kind.noun.capitalize()} in {' or '.join(sorted(colors))}, sizes {', '.join(sorted(sizes))}.",
-        product_url=f"https://shop.example/products/-i{product_id}.html",
-    )
+def _two(rng: random.Random, words: tuple[str, ...]) -> tuple[str, str]:
+    first, second = rng.sample(words, 2)
+    return first, second

@@ -1,8 +1,9 @@
 """What a legacy run leaves behind: SN15's dialogue with proxy calls, byte shape and quirks as its sandbox writes them.
 
-It records; it decides nothing. Time is simulated from a seeded start. The quirks are kept on purpose, since readers must
-survive them: a call is filed under the last step stamped before it ended (so mostly one step early), bodies over 2,000
-JSON characters are dropped whole, the query of a search is encoded twice, the first step carries the execution time.
+It records; it decides nothing. Time is simulated from a seeded start. The quirks are kept on purpose, since readers
+must survive them: a call is filed under the last step stamped before it ended (so mostly one step early), bodies over
+2,000 JSON characters are dropped whole, the query of a search is encoded twice, the first step carries the execution
+time.
 """
 
 import json
@@ -49,8 +50,7 @@ class LegacyLog:
 
         def recorded(path: str, params: dict[str, Any]) -> Any:
             result = get(path, params)
-            duration = self.rng.uniform(5, 45)
-            call = self._call("GET", path, duration, params={key: value for key, value in params.items() if value is not None})
+            call = self._call("GET", path, self.rng.uniform(5, 45), params=params)
             self._attach(call, result)
             if "response_truncated" in call and path == FIND_PATH:
                 call["result_product_ids"] = [row["product_id"] for row in result]
@@ -60,8 +60,9 @@ class LegacyLog:
 
     def infer(self, model: str, prompt_chars: int, reply: Reply, request: dict[str, Any]) -> None:
         """Log one answered inference; `request` is what was asked beside the messages, which the log leaves out."""
-        tokens = max(len(_spoken(reply)) // CHARS_PER_TOKEN, 1)
-        call = self._call("POST", INFERENCE_PATH, 400 + tokens * self.rng.uniform(9, 14), json_data={"model": model, **request})
+        tokens = max(_chars(reply) // CHARS_PER_TOKEN, 1)
+        duration = 400 + tokens * self.rng.uniform(9, 14)
+        call = self._call("POST", INFERENCE_PATH, duration, json_data={"model": model, **request})
         self.inferences += 1
         self._attach(call, self._body(model, prompt_chars // CHARS_PER_TOKEN, tokens, reply))
 
@@ -161,5 +162,6 @@ def xml(think: str, calls: list[tuple[str, dict[str, Any]]], response: str = "")
     return "\n".join(f"<{tag}>{text}</{tag}>" for tag, text in tags if text)
 
 
-def _spoken(reply: Reply) -> str:
-    return reply.content + (reply.reasoning or "") + "".join(f"{name}{parameters}" for name, parameters in reply.native_calls)
+def _chars(reply: Reply) -> int:
+    calls = sum(len(f"{name}{parameters}") for name, parameters in reply.native_calls)
+    return len(reply.content) + len(reply.reasoning or "") + calls

@@ -20,7 +20,7 @@ _NAMES = (
 _COLOR_SIZES = ("in {color}, size {size}", "{color} and {size} in one", "the {size} version in {color}")
 _ATTRIBUTES = ("with {value} as {key}", "where the {key} is {value}", "having {value} for its {key}")
 _SERVICES = ("with {service}", "that comes with {service}", "offering {service}")
-_BETWEEN = ("priced from {low} to {high} PHP", "costing between {low} and {high} pesos", "in the {low}-{high} PHP range")
+_BETWEEN = ("priced from {low} to {high} PHP", "costing between {low} and {high} pesos", "in the {low}-{high} range")
 _ABOVE = ("priced above {low} PHP", "that costs more than {low} pesos")
 
 PRODUCT_FRAMES = (
@@ -49,10 +49,9 @@ _VOUCHER_FRAMES = (
 
 def describe(rng: random.Random, product: Product, target: Target) -> str:
     """A noun phrase without article that names the product's kind and every constraint of the target."""
-    brand, *style = product.title.lower().split()
     noun = product.category.rpartition(" > ")[2].lower()
-    style_text = " ".join(style)[: -len(noun)].strip()
-    parts = [rng.choice(_NAMES).format(brand=brand, style=style_text, noun=noun)]
+    style = product.title.lower().removeprefix(product.brand).removesuffix(noun).strip()
+    parts = [rng.choice(_NAMES).format(brand=product.brand, style=style, noun=noun)]
     for option in target.sku_options:
         parts.append(rng.choice(_COLOR_SIZES).format(color=option["color_family"], size=option["size"]))
     for entry in target.attributes:
@@ -83,10 +82,13 @@ def voucher_query(rng: random.Random, items: Sequence[str], voucher: Voucher) ->
 
 def voucher_rules(voucher: Voucher) -> str:
     """The budget sentence and the three rules of a voucher."""
-    where = "applies to all products" if voucher.voucher_type == "platform" else "only applies to the products from the same shop"
+    where = "applies to all products"
+    if voucher.voucher_type == "shop":
+        where = "only applies to the products from the same shop"
     what = f"a fixed discount of `{_amount(voucher.face_value)}`"
     if voucher.discount_type == "percentage":
-        what = f"a percentage discount of `{round((voucher.discount or 0) * 100)}%` with a cap of `{_amount(voucher.cap)}`"
+        percent = round((voucher.discount or 0) * 100)
+        what = f"a percentage discount of `{percent}%` with a cap of `{_amount(voucher.cap)}`"
     return (
         f"My budget is only `{_amount(voucher.budget)}`, but I have a voucher with the following rules:\n"
         f"1. The voucher {where}.\n"

@@ -214,17 +214,17 @@ class _Maker:
             cap=None if fixed else self._rng.randint(math.ceil(threshold * percent / 100), threshold),
         )
         after = price_after(total, voucher)
-        budget = min(math.ceil(math.ceil(after) * self._rng.uniform(1.0, 1.1)), math.ceil(total) - 1)
-        return msgspec.structs.replace(voucher, price_after_voucher=round(after, 3), budget=max(budget, math.ceil(after)))
+        least = math.ceil(after)
+        budget = max(min(math.ceil(least * self._rng.uniform(1.0, 1.1)), math.ceil(total) - 1), least)
+        return msgspec.structs.replace(voucher, price_after_voucher=round(after, 3), budget=budget)
 
 
 def raw_problem(problem: Problem, title: str, suite: str) -> Mapping[str, Any]:
     """The row of a problem in a recorded folder."""
-    row = {"query": problem.query, "reward": problem.reward}
-    if problem.voucher is not None:
-        row["voucher"] = problem.raw_voucher
-    category = problem.category.value.capitalize()
-    return {**row, "category": category, "difficulty": "easy", "title": title, "problem_id": problem.problem_id, "suite": suite}
+    voucher = {} if problem.voucher is None else {"voucher": problem.raw_voucher}
+    described = {"category": problem.category.value.capitalize(), "difficulty": "easy", "title": title}
+    placed = {"problem_id": problem.problem_id, "suite": suite}
+    return {"query": problem.query, "reward": problem.reward, **voucher, **described, **placed}
 
 
 def _renumbered(rng: random.Random, query: str) -> str:
@@ -235,4 +235,4 @@ def _renumbered(rng: random.Random, query: str) -> str:
 
 def _grams(text: str) -> set[str]:
     tokens = words(text)
-    return {*tokens, *(" ".join(pair) for pair in zip(tokens, tokens[1:], strict=False))}
+    return {*tokens, *(" ".join(pair) for pair in itertools.pairwise(tokens))}

@@ -1,4 +1,4 @@
-"""Search over a catalogue with ShoppingBench's semantics: BM25 rank, filters in rank order, 50 hits, sort, pages of ten.
+"""Search with ShoppingBench's semantics: BM25 rank, filters in rank order, 50 hits, sort, pages of ten.
 
 It serves what the search server serves and nothing else; tools that agents call stand on top of it (`tools`). The same
 query always gives the same rows: equal scores are ordered by product id.

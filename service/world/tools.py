@@ -1,7 +1,7 @@
 """The shopping tools agents call: ShoppingBench's four and SN15's three extra ones, over any search transport.
 
-They keep no state and decide nothing. `get(path, params)` is the transport: the search itself, or a recorder in front of
-it. One tool may search several times, which the caller of the tool does not see.
+They keep no state and decide nothing. `get(path, params)` is the transport: the search itself, or a recorder in front
+of it. One tool may search several times, which the caller of the tool does not see.
 """
 
 import base64

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.domain.scoring import Category, Score, meets, parse_targets, price_after, parse_voucher, score
+from service.domain.scoring import Category, Score, meets, parse_targets, parse_voucher, price_after, score
 from service.errors import SluiceError
 
 
@@ -17,12 +17,13 @@ def same_title(a: str, b: str) -> float:
 
 
 def product(product_id: str, **fields: Any) -> dict[str, Any]:
-    blank = {"title": "Steel kettle", "price": 100.0, "service": [], "shop_id": "s1", "sku_options": {}, "attributes": {}}
-    return {**blank, "product_id": product_id, **fields}
+    blank: dict[str, Any] = {"title": "Steel kettle", "price": 100.0, "service": [], "shop_id": "s1"}
+    return {**blank, "sku_options": {}, "attributes": {}, "product_id": product_id, **fields}
 
 
+RED_M, BLUE_L = {"color": "red", "size": "m"}, {"color": "blue", "size": "l"}
 PRODUCTS = {
-    "1": product("1", price=120.0, sku_options={"1": {"color": "red", "size": "m"}, "2": {"color": "blue", "size": "l"}}),
+    "1": product("1", price=120.0, sku_options={"1": RED_M, "2": BLUE_L}),
     "2": product("2", price=80.0, attributes={"material": ["steel"]}, service=["COD"]),
     "3": product("3", price=200.0, shop_id="s2", title="Glass kettle"),
 }
