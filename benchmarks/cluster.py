@@ -1,0 +1,93 @@
+"""How long clustering takes and what it finds: synthetic problems with planted near-duplicates, one JSON line out.
+
+Usage: python -m benchmarks.cluster [--problems 100000]. Near-duplicates are planted by rewording, reordering and
+renumbering the clauses of a base query; recall is the share of planted pairs that end in one cluster, precision the
+share of joined pairs that the rule confirms when read pair by pair.
+"""
+
+import argparse
+import json
+import random
+import resource
+import sys
+import time
+
+from service.domain.leakage import LEAK_1, EdgeKind, ProblemFacts, clusters, edges
+from service.domain.queries import near_equal
+
+VOCABULARY = 30_000
+DUPLICATE_SHARE = 0.2
+FRAMES = ("Looking for", "Show me", "Find", "I need", "Can you help me find")
+
+
+def words(rng: random.Random) -> list[str]:
+    """A vocabulary of pronounceable words."""
+    made: set[str] = set()
+    while len(made) < VOCABULARY:
+        made.add("".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(rng.randint(2, 5))))
+    return sorted(made)
+
+
+def clauses(rng: random.Random, vocabulary: list[str]) -> list[str]:
+    """The wants of one query. Word frequencies are skewed, as in real shops."""
+    count = rng.randint(2, 6)
+    return [
+        " ".join(vocabulary[int(len(vocabulary) * rng.random() ** 3)] for _ in range(rng.randint(3, 6)))
+        for _ in range(count)
+    ]
+
+
+def spell(rng: random.Random, wants: list[str]) -> str:
+    """One wording of a query."""
+    order = rng.sample(wants, len(wants))
+    return f"{rng.choice(FRAMES)} {', '.join(order)}, priced above {rng.randint(5, 900)} pesos."
+
+
+def problems(count: int, seed: int) -> tuple[list[ProblemFacts], list[tuple[str, str]]]:
+    """Problems and the pairs among them that were planted."""
+    rng = random.Random(seed)
+    vocabulary = words(rng)
+    made: list[ProblemFacts] = []
+    planted: list[tuple[str, str]] = []
+    while len(made) < count:
+        wants = clauses(rng, vocabulary)
+        copies = 2 if rng.random() < DUPLICATE_SHARE / 2 else 1
+        names = [f"p{len(made) + n:08}" for n in range(copies)]
+        made += [
+            ProblemFacts(name, "legacy_shoppingbench", "product", spell(rng, wants), True, frozenset({f"g{name}"}))
+            for name in names
+        ]
+        planted += [(names[0], name) for name in names[1:]]
+    return made, planted
+
+
+def main() -> None:
+    """Run once and print the figures."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--problems", type=int, default=100_000)
+    arguments.add_argument("--seed", type=int, default=15)
+    options = arguments.parse_args()
+    made, planted = problems(options.problems, options.seed)
+    before_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    start = time.perf_counter()
+    found = edges(made, LEAK_1)
+    cluster = clusters(found, [facts.problem_id for facts in made])
+    seconds = time.perf_counter() - start
+    text = {facts.problem_id: facts.query or "" for facts in made}
+    joined = [edge for edge in found if edge.kind is not EdgeKind.SUSPECT]
+    confirmed = sum(near_equal(text[edge.a], text[edge.b], LEAK_1.queries) for edge in joined)
+    figures = {
+        "problems": len(made),
+        "seconds": round(seconds, 2),
+        "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "peak_megabytes_before": round(before_bytes / 2**20),
+        "edges": len(joined),
+        "planted_pairs": len(planted),
+        "recall": round(sum(cluster[a] == cluster[b] for a, b in planted) / max(len(planted), 1), 5),
+        "precision": round(confirmed / max(len(joined), 1), 5),
+    }
+    sys.stdout.write(json.dumps(figures) + "\n")
+
+
+if __name__ == "__main__":
+    main()
