@@ -103,6 +103,7 @@ def upgrade() -> None:
         sa.Column("races", sa.Integer(), server_default="0", nullable=False),
         sa.Column("runs", sa.Integer(), server_default="0", nullable=False),
         sa.Column("items", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("error", sa.String(), nullable=True),
         sa.Column(
             "faults", postgresql.JSONB(astext_type=sa.Text()), server_default=sa.text("'{}'::jsonb"), nullable=False
         ),

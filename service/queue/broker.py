@@ -25,7 +25,7 @@ def open_broker(redis_url: str) -> RedisBroker:
     middleware: list[Middleware] = [
         Retries(max_retries=MAX_RETRIES, min_backoff=MIN_BACKOFF_MS, max_backoff=MAX_BACKOFF_MS)
     ]
-    broker = RedisBroker(
+    broker = RedisBroker(  # type: ignore[no-untyped-call]
         url=redis_url,
         namespace=NAMESPACE,
         middleware=middleware,

@@ -9,6 +9,9 @@ from sqlalchemy.orm import Session
 
 from service.store.models import AgentVersion, Base, EvaluationRun, Problem, Race
 
+UNLISTED = "UNLISTED"
+"""Status of a race that is known from runs alone."""
+
 
 def save_race(session: Session, race: Race) -> None:
     """Insert or refresh one race; `walked_at` is kept."""
@@ -50,9 +53,18 @@ def save_problems(session: Session, problems: Collection[Problem]) -> None:
     )
 
 
-def known_races(session: Session, race_ids: Collection[str]) -> set[str]:
-    """Those of `race_ids` that are stored."""
-    return set(session.scalars(select(Race.race_id).where(Race.race_id.in_(race_ids))))
+def save_unlisted_races(session: Session, races: Collection[tuple[str, int]], complete: str) -> set[str]:
+    """Give every (race id, suite id) that runs refer to a row, listed by the source or not.
+
+    Returns:
+        Those of the races whose status is `complete`.
+    """
+    if not races:
+        return set()
+    rows = [{"race_id": race_id, "suite_id": suite_id, "status": UNLISTED, "source": {}} for race_id, suite_id in races]
+    session.execute(insert(Race).values(rows).on_conflict_do_nothing(index_elements=["race_id"]))
+    ids = [race_id for race_id, _ in races]
+    return set(session.scalars(select(Race.race_id).where(Race.race_id.in_(ids), Race.status == complete)))
 
 
 def walked_races(session: Session) -> set[str]:

@@ -21,7 +21,7 @@ class Progress:
     walking: bool
     """A walk over the source has begun and not been completed."""
     items_pending: int
-    """Items due now or soon."""
+    """Items due now or soon, or being fetched."""
     unjudged: bool
     clustering_due: bool
     assignment_due: bool
@@ -40,10 +40,12 @@ class Progress:
 
 def progress(session: Session, policies: Policies, now: datetime) -> Progress:
     """Look at every stage's backlog."""
-    pending = select(func.count()).where(LedgerItem.state.in_(ledger.OPEN_STATES), LedgerItem.next_try_at <= now + SOON)
-    last = walks.latest(session)
+    pending = select(func.count()).where(
+        LedgerItem.state.in_(ledger.OPEN_STATES),
+        (LedgerItem.next_try_at <= now + SOON) | LedgerItem.claimed_by.is_not(None),
+    )
     return Progress(
-        walking=walks.last_begun(session) > (last.walk_id if last else 0),
+        walking=walks.running(session),
         items_pending=session.scalar(pending) or 0,
         unjudged=bool(backlog.trajectories_unjudged(session, policies.rules.digest, 1)),
         clustering_due=backlog.clustering_due(session, policies.leaks.digest, policies.rules.digest),

@@ -144,5 +144,7 @@ class Walk(Base):
     races: Mapped[int] = mapped_column(server_default="0")
     runs: Mapped[int] = mapped_column(server_default="0")
     items: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    error: Mapped[str | None]
+    """Why the walk was broken off; None while it runs and when it was completed."""
     faults: Mapped[JsonObject] = mapped_column(server_default=text("'{}'::jsonb"))
     """Counts by typed fault of what was listed but could not be read."""

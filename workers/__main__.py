@@ -1,0 +1,116 @@
+"""One worker process: `python -m workers`, wherever Postgres and Redis can be reached; several at once are safe."""
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+
+import dramatiq
+import httpx
+from redis.exceptions import RedisError
+from sqlalchemy.exc import SQLAlchemyError
+
+from service.config import Settings
+from service.errors import SluiceError
+from service.store import walks
+from service.store.engine import reading
+from workers.context import Context, open_context
+from workers.leadership import held
+from workers.pipeline import register
+from workers.subscribe import walk
+from workers.sweep import sweep
+
+SWEEP_SECONDS = 1.0
+SWEEP_SHARE = 4.0
+"""A sweep rests at least so many times as long as it took, so that a large corpus is not swept without end."""
+STOP_TIMEOUT_MS = 20_000
+PASSING_FAULTS = (SluiceError, SQLAlchemyError, RedisError, httpx.HTTPError)
+"""Faults after which a loop waits and goes on; any other ends the process."""
+
+log = logging.getLogger("workers")
+
+
+def main() -> int:
+    """Run until SIGINT or SIGTERM; returns the exit status."""
+    settings = Settings()
+    logging.basicConfig(level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if settings.database_url is None or settings.redis_url is None:
+        sys.stderr.write("workers need SLUICE_DATABASE_URL and SLUICE_REDIS_URL; `sluice up` gives them their own\n")
+        return 2
+    context = open_context(settings, settings.database_url, settings.redis_url)
+    register(context)
+    _stop_on_signals(context)
+    worker = dramatiq.Worker(context.broker, worker_threads=settings.worker_threads)
+    worker.start()
+    loops = [_start(context, subscriber), _start(context, sweeper)]
+    _wait(context)
+    worker.stop(timeout=STOP_TIMEOUT_MS)
+    for loop in loops:
+        loop.join(timeout=STOP_TIMEOUT_MS / 1000)
+    return 0
+
+
+def subscriber(context: Context) -> None:
+    """Walk the source at once, and again whenever no worker has walked it for the poll interval."""
+    first = True
+    while not context.stopping.is_set():
+        with reading(context.engine) as session:
+            idle_seconds = walks.seconds_since_last(session)
+        if first or idle_seconds is None or idle_seconds >= context.settings.poll_seconds:
+            with held(context.engine, "subscribe") as token:
+                if token is not None:
+                    walk(context)
+                    first = False
+        context.stopping.wait(1.0)
+
+
+def sweeper(context: Context) -> None:
+    """Sweep the backlogs again and again, one worker at a time."""
+    while not context.stopping.is_set():
+        began = time.monotonic()
+        with held(context.engine, "sweep") as token:
+            if token is not None:
+                sweep(context)
+        context.stopping.wait(max(SWEEP_SECONDS, SWEEP_SHARE * (time.monotonic() - began)))
+
+
+def _start(context: Context, loop: Callable[[Context], None]) -> threading.Thread:
+    thread = threading.Thread(target=_keep_running, args=(context, loop), name=loop.__name__)
+    thread.start()
+    return thread
+
+
+def _keep_running(context: Context, loop: Callable[[Context], None]) -> None:
+    try:
+        while not context.stopping.is_set():
+            try:
+                loop(context)
+            except PASSING_FAULTS as fault:
+                log.warning("%s: %s; trying again", loop.__name__, fault)
+                context.stopping.wait(5 * SWEEP_SECONDS)
+    finally:
+        context.stopping.set()
+
+
+def _stop_on_signals(context: Context) -> None:
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        context.stopping.set()
+
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, stop)
+
+
+def _wait(context: Context) -> None:
+    parent = os.getppid()
+    while not context.stopping.wait(1.0):
+        if context.settings.exit_with_parent and os.getppid() != parent:
+            log.warning("the process that started this worker is gone; stopping")
+            context.stopping.set()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

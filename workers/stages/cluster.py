@@ -1,0 +1,101 @@
+"""Cluster: tie together the problems that give each other's answer away. Draws no edge itself."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+from sqlalchemy.orm import Session
+
+from service.domain import leakage
+from service.domain.leakage import ProblemFacts
+from service.domain.problems import QueryReport, Win, confirm_query, winner_ids
+from service.domain.records import gold_kind
+from service.domain.trajectory import ExecutionKind
+from service.store import backlog, clusters, leases, policies, revisions
+from service.store.clusters import EdgeRow, MemberRow, ProblemRow, Report
+from service.store.engine import reading, transaction
+from workers.context import Context
+from workers.leadership import held
+
+LEASE = "cluster"
+PRODUCT_CATEGORY = "product"
+"""The category in which only the first recommended product is scored."""
+
+
+def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
+    """Cluster all problems at a newly sealed revision, if anything has changed since the last clustering."""
+    plan, rules = context.policies.leaks, context.policies.rules
+    with held(context.engine, LEASE) as token:
+        if token is None:
+            return []
+        revision = _sealed_revision(context)
+        if revision is None:
+            return []
+        with reading(context.engine) as session:
+            known = clusters.facts_known(session)
+            facts = _facts(session, rules.digest, revision)
+        edges = leakage.edges(facts, plan)
+        cluster_of = leakage.clusters(edges, [problem.problem_id for problem in facts])
+        with transaction(context.engine) as session:
+            leases.require(session, LEASE, token)
+            policies.record(session, "leaks", plan.name, plan.digest, msgspec.to_builtins(plan))
+            policies.record(session, "rules", rules.name, rules.digest, msgspec.to_builtins(rules))
+            clusters.save(
+                session,
+                revision=revision,
+                plan_digest=plan.digest,
+                rules_digest=rules.digest,
+                facts_known=known,
+                members=[_member(problem, cluster_of) for problem in facts],
+                edges=[EdgeRow(edge.a, edge.b, edge.kind, edge.evidence) for edge in edges],
+            )
+    return []
+
+
+def _sealed_revision(context: Context) -> int | None:
+    """A sealed revision newer than the last clustering; None when nothing is due."""
+    plan, rules = context.policies.leaks, context.policies.rules
+    with transaction(context.engine) as session:
+        if not backlog.clustering_due(session, plan.digest, rules.digest):
+            return None
+        newest = clusters.latest(session)
+        sealed = revisions.last_sealed(session)
+        if revisions.has_unsealed_verdicts(session) or newest is None or sealed <= newest.revision:
+            return revisions.seal(session)
+        return sealed
+
+
+def _facts(session: Session, rules_digest: str, revision: int) -> list[ProblemFacts]:
+    reports: dict[str, list[Report]] = defaultdict(list)
+    for report in clusters.reports(session, rules_digest, revision):
+        reports[report.problem_id].append(report)
+    return [_described(problem, reports[problem.problem_id]) for problem in clusters.problems(session)]
+
+
+def _described(problem: ProblemRow, reports: Sequence[Report]) -> ProblemFacts:
+    query = confirm_query([QueryReport(one.family, one.query) for one in reports if one.query], problem.query)
+    scored = 1 if problem.category == PRODUCT_CATEGORY else None
+    winners = winner_ids([Win(one.family, one.answer, scored) for one in reports if one.success])
+    return ProblemFacts(
+        problem_id=problem.problem_id,
+        kind=problem.kind,
+        category=problem.category,
+        query=query.query,
+        query_confirmed=query.confirmed,
+        gold_ids=frozenset(str(product["product_id"]) for product in problem.reward or () if "product_id" in product),
+        winner_ids=winners.confirmed,
+        suspect_winner_ids=winners.suspect,
+        task=problem.problem_id.rpartition("/")[2] if problem.kind == ExecutionKind.ENVPACK else None,
+    )
+
+
+def _member(problem: ProblemFacts, cluster_of: dict[str, str]) -> MemberRow:
+    return MemberRow(
+        problem_id=problem.problem_id,
+        cluster_id=cluster_of[problem.problem_id],
+        query=problem.query,
+        query_confirmed=problem.query_confirmed,
+        gold_kind=gold_kind(problem),
+        winner_ids=sorted(problem.winner_ids),
+        gold_ids=sorted(problem.gold_ids),
+    )

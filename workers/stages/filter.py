@@ -1,0 +1,43 @@
+"""Filter: judge every trajectory that has no verdict under these rules and this evidence. Decides nothing itself."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from service.domain.provenance import Evidence
+from service.domain.structure import judge
+from service.domain.trajectory import ExecutionKind, parse
+from service.store import policies, verdicts
+from service.store.engine import transaction
+from service.store.verdicts import NewVerdict, Unjudged
+from workers.context import Context
+
+
+def run(ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
+    """Judge the unjudged trajectories among `ids`; the stages after this one look at the whole corpus."""
+    rules = context.policies.rules
+    with transaction(context.engine) as session:
+        unjudged = verdicts.load_unjudged(session, ids, rules.digest)
+    judged = [_judge(item, context) for item in unjudged]
+    with transaction(context.engine) as session:
+        policies.record(session, "rules", rules.name, rules.digest, msgspec.to_builtins(rules))
+        verdicts.add(session, rules.digest, judged)
+    return []
+
+
+def _judge(item: Unjudged, context: Context) -> NewVerdict:
+    trajectory = parse(item.payload, ExecutionKind(item.kind))
+    evidence = msgspec.convert(item.evidence, Evidence)
+    verdict = judge(trajectory, evidence, context.policies.rules, context.count_tokens)
+    return NewVerdict(
+        trajectory_id=item.trajectory_id,
+        evidence_digest=item.evidence_digest,
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        structural_class=verdict.structural_class,
+        trust=verdict.trust,
+        calls=msgspec.to_builtins(verdict.calls),
+        signals=verdict.signals,
+        answer=list(verdict.answer),
+        reported_query=trajectory.query,
+    )

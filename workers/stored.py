@@ -1,0 +1,85 @@
+"""Stored rows as the domain's values again. Reads nothing and decides nothing."""
+
+from typing import Any
+
+import msgspec
+
+from service.domain.audit import AuditRow
+from service.domain.leakage import ProblemFacts
+from service.domain.manifest import Manifest
+from service.domain.provenance import CallProvenance, StructuralClass, Trust
+from service.domain.records import RowSource, row_config, trajectory_key
+from service.domain.rules import RuleSet
+from service.domain.structure import Outcome, Reason, Verdict
+from service.store.snapshots import JudgedRow
+
+
+def key(row: JudgedRow) -> str:
+    """The name of the row's trajectory that holds on every machine."""
+    return trajectory_key(row.eval_run_id, row.problem_id)
+
+
+def verdict(row: JudgedRow) -> Verdict:
+    """The row's verdict."""
+    return Verdict(
+        outcome=Outcome(row.outcome),
+        reason=Reason(row.reason),
+        structural_class=StructuralClass(row.structural_class),
+        trust=Trust(row.trust),
+        calls=msgspec.convert(row.calls, tuple[CallProvenance, ...]),
+        answer=tuple(row.answer),
+        signals=row.signals,
+    )
+
+
+def config(row: JudgedRow) -> str:
+    """The dataset configuration the row belongs to."""
+    return row_config(verdict(row)).value
+
+
+def problem(row: JudgedRow) -> ProblemFacts:
+    """What clustering knew of the row's problem."""
+    return ProblemFacts(
+        problem_id=row.problem_id,
+        kind=row.kind,
+        category=row.category,
+        query=row.query,
+        query_confirmed=row.query_confirmed,
+        gold_ids=frozenset(row.gold_ids),
+        winner_ids=frozenset(row.winner_ids),
+    )
+
+
+def row_source(row: JudgedRow, rules: RuleSet, solve_rate: float) -> RowSource:
+    """Where the row comes from."""
+    return RowSource(
+        eval_run_id=row.eval_run_id,
+        agent_version_id=row.agent_version_id,
+        agent_family=row.family,
+        miner_hotkey=row.miner_hotkey,
+        race_id=row.race_id,
+        cluster_id=row.cluster_id,
+        rules=f"{rules.name}/{rules.version}",
+        rules_digest=rules.digest,
+        reasoning_score=row.evidence["judgement"]["reasoning_score"],
+        difficulty=solve_rate,
+    )
+
+
+def audit_row(trajectory: str, row: JudgedRow) -> AuditRow:
+    """The row as the audit sees it."""
+    return AuditRow(
+        split=row.pool,
+        problem_id=row.problem_id,
+        query=row.query,
+        gold_ids=frozenset(row.gold_ids),
+        winner_ids=frozenset(row.winner_ids),
+        family=row.family,
+        trajectory_key=trajectory,
+    )
+
+
+def plain(manifest: Manifest) -> dict[str, Any]:
+    """A manifest as plain JSON values."""
+    values: dict[str, Any] = msgspec.to_builtins(manifest)
+    return values

@@ -1,0 +1,182 @@
+"""Subscribe: walk over the source's races and note every item that can be harvested. Fetches no item."""
+
+import logging
+from collections import Counter
+from dataclasses import dataclass, field
+
+from service.errors import SluiceError
+from service.source.listing import AgentListing, ItemListing, ProblemListing, RaceListing, RunListing
+from service.store import ledger, listings, walks
+from service.store.engine import transaction
+from service.store.ledger import ExpectedItem
+from service.store.models import AgentVersion, EvaluationRun, Problem, Race
+from workers.context import Context
+
+RACE_COMPLETE = "RACE_COMPLETE"
+RUN_SUCCESS = "SUCCESS"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Walk:
+    """What one walk has seen so far."""
+
+    races: int = 0
+    runs: int = 0
+    items: int = 0
+    agents_seen: set[str] = field(default_factory=set)
+
+
+def walk(context: Context) -> None:
+    """Walk once over all races the source lists; what is known to be complete is not asked for again.
+
+    Raises:
+        SluiceError: the source did not answer; the walk is noted as broken off, and what it saw is kept.
+    """
+    with transaction(context.engine) as session:
+        walk_id = walks.begin(session)
+        walked = listings.walked_races(session)
+    seen = Walk()
+    try:
+        _save_problems(list(context.source.problems()), context)
+        for race in context.source.races():
+            seen.races += 1
+            if race.race_id not in walked:
+                _walk_race(race, context, seen)
+    except SluiceError as error:
+        with transaction(context.engine) as session:
+            walks.break_off(session, walk_id, str(error))
+        raise
+    with transaction(context.engine) as session:
+        walks.finish(
+            session,
+            walk_id,
+            races=seen.races,
+            runs=seen.runs,
+            items=seen.items,
+            faults=Counter(context.source.take_faults()),
+        )
+
+
+def _walk_race(race: RaceListing, context: Context, seen: Walk) -> None:
+    with transaction(context.engine) as session:
+        listings.save_race(session, _race(race))
+        listings.save_agents(session, [_agent(agent) for agent in race.agents])
+    open_runs = 0
+    for agent in race.agents:
+        if agent.agent_version_id not in seen.agents_seen:
+            seen.agents_seen.add(agent.agent_version_id)
+            open_runs += _walk_agent(agent.agent_version_id, context, seen)
+    if race.status == RACE_COMPLETE and not open_runs:
+        with transaction(context.engine) as session:
+            listings.mark_race_walked(session, race.race_id, context.now())
+
+
+def _walk_agent(agent_version_id: str, context: Context, seen: Walk) -> int:
+    """List the runs of one agent version and the items of each; returns how many runs may still get items."""
+    runs = context.source.runs(agent_version_id)
+    with transaction(context.engine) as session:
+        races = {(run.race_id, run.suite_id) for run in runs if run.race_id is not None}
+        complete = listings.save_unlisted_races(session, races, RACE_COMPLETE)
+        listings.save_runs(session, [_run(run) for run in runs])
+        listed = listings.listed_runs(session, agent_version_id)
+    seen.runs += len(runs)
+    still_open = 0
+    for run in runs:
+        if run.eval_run_id in listed or not counts(run):
+            continue
+        released = run.race_id is None or run.race_id in complete
+        if not (released and _list_items(run, context, seen)):
+            still_open += 1
+    return still_open
+
+
+def counts(run: RunListing) -> bool:
+    """Whether a run is one SN15 counts: successful, included, and not invalidated since."""
+    return run.status == RUN_SUCCESS and run.is_included and run.invalidated_at is None
+
+
+def _list_items(run: RunListing, context: Context, seen: Walk) -> bool:
+    """Put a run's items into the ledger; False while the source still holds back some of them."""
+    items = context.source.items(run)
+    released = [item for item in items if item.released]
+    with transaction(context.engine) as session:
+        listings.save_problems(session, [_problem_of(item, run.suite_id) for item in released])
+        seen.items += ledger.expect(session, [_expected(item) for item in released], context.now())
+        if len(released) == len(items) and items:
+            listings.mark_run_listed(session, run.eval_run_id, context.now())
+    return len(released) == len(items)
+
+
+def _save_problems(problems: list[ProblemListing], context: Context) -> None:
+    rows = [
+        Problem(
+            problem_id=problem.problem_id,
+            kind=problem.kind,
+            category=problem.category,
+            suite_id=problem.suite_id,
+            query=problem.query,
+            reward=[problem.reward] if isinstance(problem.reward, dict) else problem.reward,
+            voucher=problem.voucher,
+        )
+        for problem in problems
+    ]
+    with transaction(context.engine) as session:
+        listings.save_problems(session, rows)
+
+
+def _race(race: RaceListing) -> Race:
+    return Race(
+        race_id=race.race_id,
+        suite_id=race.suite_id,
+        race_number=race.race_number,
+        status=race.status,
+        started_at=race.started_at,
+        completed_at=race.completed_at,
+        source=race.raw,
+    )
+
+
+def _agent(agent: AgentListing) -> AgentVersion:
+    return AgentVersion(
+        agent_version_id=agent.agent_version_id,
+        agent_name=agent.agent_name,
+        miner_hotkey=agent.miner_hotkey,
+        version_number=agent.version_number,
+        family=agent.miner_hotkey,
+        source=agent.raw,
+    )
+
+
+def _run(run: RunListing) -> EvaluationRun:
+    return EvaluationRun(
+        eval_run_id=run.eval_run_id,
+        agent_version_id=run.agent_version_id,
+        race_id=run.race_id,
+        suite_id=run.suite_id,
+        validator_hotkey=run.validator_hotkey,
+        phase=run.phase,
+        kind=run.kind,
+        status=run.status,
+        is_included=run.is_included,
+        invalidated_at=run.invalidated_at,
+        completed_at=run.completed_at,
+        source=run.raw,
+    )
+
+
+def _problem_of(item: ItemListing, suite_id: int | None) -> Problem:
+    return Problem(
+        problem_id=item.problem_id,
+        kind=item.kind,
+        category=item.category,
+        suite_id=suite_id,
+        query=item.query,
+        reward=None,
+        voucher=None,
+    )
+
+
+def _expected(item: ItemListing) -> ExpectedItem:
+    return ExpectedItem(item.eval_run_id, item.item_key, item.problem_id, item.episode_result_id, item.judgement)

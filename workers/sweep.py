@@ -1,0 +1,53 @@
+"""The sweep: send again whatever the backlog queries show, so that lost messages lose nothing. Does no work itself."""
+
+from collections.abc import Sequence
+
+from service.queue.broker import outstanding, send
+from service.queue.messages import Message, Stage
+from service.store import backlog
+from service.store.engine import reading
+from service.store.progress import Progress, progress
+from workers.context import Context
+from workers.pipeline import ORDER, messages
+
+BATCHES_PER_SWEEP = 20
+
+
+def sweep(context: Context) -> list[Message]:
+    """Send what is due to every stage that has no message outstanding; returns what was sent.
+
+    The global stages wait until the harvest rests, so that a snapshot holds whole races. `sluice snapshot create`
+    wakes them at any time.
+    """
+    sent = []
+    with reading(context.engine) as session:
+        state = progress(session, context.policies, context.now())
+    for step in ORDER:
+        if outstanding(context.broker, step.stage):
+            continue
+        if step.batch > 0:
+            found = messages(step, _ids(context, step.stage, step.batch * BATCHES_PER_SWEEP))
+        else:
+            found = messages(step, ()) if step.stage == due_globally(state) else []
+        for message in found:
+            send(context.broker, message)
+        sent += found
+    return sent
+
+
+def due_globally(state: Progress) -> Stage | None:
+    """The first global stage with something to do once the harvest rests; None while it does not, or when idle."""
+    if not state.harvested:
+        return None
+    if state.clustering_due:
+        return Stage.CLUSTER
+    if state.assignment_due:
+        return Stage.ASSIGN
+    return Stage.SNAPSHOT if state.release_due else None
+
+
+def _ids(context: Context, stage: Stage, limit: int) -> Sequence[int]:
+    with reading(context.engine) as session:
+        if stage is Stage.INGEST:
+            return backlog.items_due(session, context.now(), limit)
+        return backlog.trajectories_unjudged(session, context.policies.rules.digest, limit)
