@@ -40,6 +40,10 @@ def _text(description: str) -> dict[str, Any]:
     return {"type": "string", "description": description}
 
 
+def _number(description: str) -> dict[str, Any]:
+    return {"type": "number", "description": description}
+
+
 PUBLISHED_TOOLS: tuple[dict[str, Any], ...] = (
     _schema(
         "find_product",
@@ -79,8 +83,41 @@ PUBLISHED_TOOLS: tuple[dict[str, Any], ...] = (
 )
 """ShoppingBench's shopping tools: names, parameters and enums as published, descriptions ours."""
 
-_PUBLISHED_PARAMETERS = {
-    tool["function"]["name"]: frozenset(tool["function"]["parameters"]["properties"]) for tool in PUBLISHED_TOOLS
+REFERENCE_AGENT_TOOLS: tuple[dict[str, Any], ...] = (
+    _schema(
+        "calculate_voucher",
+        "Work out the total of some products after a voucher, and whether it is within the budget.",
+        {
+            "product_prices": _text("Prices separated by commas."),
+            "voucher_type": {"type": "string", "enum": ["fixed", "percentage"], "description": "Kind of discount."},
+            "discount_value": _number("Discount: an amount if fixed, else percent."),
+            "threshold": _number("Least total at which the voucher applies."),
+            "budget": _number("What the user can spend."),
+            "cap": _number("Largest discount of a percentage voucher; 0 is none."),
+        },
+        ["product_prices", "voucher_type", "discount_value", "threshold", "budget"],
+    ),
+    _schema(
+        "check_product_match",
+        "Check a product's details against requirements.",
+        {
+            "product_id": _text("One product id."),
+            "requirements": _text("JSON object of attribute names and the values they must have."),
+        },
+        ["product_id", "requirements"],
+    ),
+    _schema(
+        "find_products_in_same_shop",
+        "Find several products that one shop sells.",
+        {"product_queries": _text("JSON list of searches, each with q and, if wanted, price and service.")},
+        ["product_queries"],
+    ),
+)
+"""Tools that SN15's reference agent adds to them; a row offers one only if it calls it."""
+
+_PARAMETERS = {
+    tool["function"]["name"]: frozenset(tool["function"]["parameters"]["properties"])
+    for tool in PUBLISHED_TOOLS + REFERENCE_AGENT_TOOLS
 }
 
 
@@ -93,9 +130,10 @@ class ToolSet(NamedTuple):
 
 
 def tool_set(kind: ExecutionKind, calls: Sequence[ToolCall]) -> ToolSet:
-    """The tools a row offers: the published ones of its kind, widened by what its calls use beyond them.
+    """The tools a row offers: the published ones of its kind, and a schema read off the calls for every other.
 
-    Independent of other rows and of the order of the calls.
+    A call with a parameter that its published schema lacks makes that schema an inferred one. Independent of other
+    rows and of the order of the calls.
     """
     seen: dict[str, dict[str, Any]] = {}
     for call in calls:
@@ -103,18 +141,18 @@ def tool_set(kind: ExecutionKind, calls: Sequence[ToolCall]) -> ToolSet:
         if not isinstance(call.arguments, str):
             for key, value in call.arguments.items():
                 properties[key] = {"type": _merged(properties.get(key), _json_type(value))}
-    published = PUBLISHED_TOOLS if kind is ExecutionKind.LEGACY else ()
-    unknown = {name for name, properties in seen.items() if not _is_published(name, properties, published)}
-    kept = tuple(tool for tool in published if tool["function"]["name"] not in unknown)
+    legacy = kind is ExecutionKind.LEGACY
+    strange = {name for name in seen if not legacy or not seen[name].keys() <= _PARAMETERS.get(name, frozenset())}
+    offered = [
+        *(PUBLISHED_TOOLS if legacy else ()),
+        *(tool for tool in REFERENCE_AGENT_TOOLS if tool["function"]["name"] in seen),
+    ]
+    kept = tuple(tool for tool in offered if tool["function"]["name"] not in strange)
     inferred = tuple(
         _schema(name, f"{name} (schema inferred from calls)", dict(sorted(seen[name].items())), [])
-        for name in sorted(unknown)
+        for name in sorted(strange)
     )
     return ToolSet(kept + inferred, "inferred" if inferred else "published")
-
-
-def _is_published(name: str, properties: Mapping[str, Any], published: Sequence[Mapping[str, Any]]) -> bool:
-    return bool(published) and name in _PUBLISHED_PARAMETERS and properties.keys() <= _PUBLISHED_PARAMETERS[name]
 
 
 def _json_type(value: Any) -> str:

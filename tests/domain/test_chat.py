@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.chat import Function, Message, ToolUse, chat_messages, render_chat
-from service.domain.prompts import tool_set
+from service.domain.prompts import ToolSet, tool_set
 from service.domain.provenance import CallProvenance, Issuer, Trust
 from service.domain.trajectory import EpisodeFeedback, ExecutionKind, Inference, Step, ToolCall, Trajectory, parse
 from tests.domain.rows import shopping_trajectory, shopping_verdict
@@ -167,22 +167,45 @@ def test_thoughts_before_the_last_user_turn_are_left_out():
 def test_tools_of_known_calls_are_published():
     tools = tool_set(ExecutionKind.LEGACY, shopping_trajectory().tool_calls)
     assert tools.source == "published"
-    assert [tool["function"]["name"] for tool in tools.schemas] == [
+    assert names(tools) == [
         "find_product", "view_product_information", "recommend_product", "terminate",
     ]  # fmt: skip
 
 
+def names(tools: ToolSet) -> list[str]:
+    return [tool["function"]["name"] for tool in tools.schemas]
+
+
+def test_tools_of_the_reference_agent_are_offered_where_they_are_called():
+    call = ToolCall(name="check_product_match", arguments={"product_id": "1", "requirements": "{}"})
+    tools = tool_set(ExecutionKind.LEGACY, [call])
+    assert tools.source == "published"
+    assert names(tools)[4:] == ["check_product_match"]
+
+
 def test_tools_of_other_calls_are_inferred_from_their_arguments():
     calls = [
-        ToolCall(name="calculate_voucher", arguments={"budget": 5, "codes": ["a"]}),
-        ToolCall(name="calculate_voucher", arguments={"budget": "5"}),
+        ToolCall(name="sort_by", arguments={"budget": 5, "codes": ["a"]}),
+        ToolCall(name="sort_by", arguments={"budget": "5"}),
     ]
     tools = tool_set(ExecutionKind.LEGACY, calls)
     assert tools.source == "inferred"
     schema = tools.schemas[-1]["function"]
-    assert schema["name"] == "calculate_voucher"
+    assert schema["name"] == "sort_by"
     assert schema["parameters"]["properties"] == {"budget": {"type": "string"}, "codes": {"type": "array"}}
     assert tool_set(ExecutionKind.LEGACY, calls[::-1]) == tools
+
+
+def test_a_call_beyond_its_published_schema_replaces_it():
+    tools = tool_set(ExecutionKind.LEGACY, [ToolCall(name="find_product", arguments={"query": "x", "limit": 5})])
+    assert tools.source == "inferred"
+    assert names(tools) == ["view_product_information", "recommend_product", "terminate", "find_product"]
+    assert list(tools.schemas[-1]["function"]["parameters"]["properties"]) == ["limit", "query"]
+
+
+def test_episodes_have_no_published_tools():
+    tools = tool_set(ExecutionKind.ENVPACK, [ToolCall(name="find_product", arguments={"q": "x"})])
+    assert (names(tools), tools.source) == (["find_product"], "inferred")
 
 
 @given(st.binary(max_size=300) | st.text(max_size=300).map(lambda text: json.dumps([{"completion": text}]).encode()))
