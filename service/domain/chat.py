@@ -143,7 +143,9 @@ def _words(step: Step, reply: str | None) -> _Words:
     """Think and text of a step: the reply's where it says anything, else the recorded ones."""
     body = _CALL_BLOCK.sub("", reply or "").strip()
     if not body:
-        recorded = step.think.strip(), step.response.strip()
+        # Episodes record what was said through a `message` call as the turn's words too; once is enough.
+        said = any(step.response in call.arguments.values() for call in step.calls if isinstance(call.arguments, dict))
+        recorded = step.think.strip(), "" if said else step.response.strip()
         return _Words(*recorded, True if any(recorded) else None)
     head, closed, tail = body.partition("</think>")
     think = head.removeprefix("<think>").strip() if closed else ""

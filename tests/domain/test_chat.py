@@ -76,6 +76,7 @@ def test_an_episode_has_shopper_turns():
             Step(
                 index=0,
                 calls=(ToolCall(name="message", arguments={"text": "Which colour?"}, result={"sent": True}),),
+                response="Which colour?",
                 shopper_message="Red, please.",
             ),
             Step(index=1, calls=(ToolCall(name="search", arguments={"q": "kettle"}, error_code="timeout"),)),
@@ -87,7 +88,8 @@ def test_an_episode_has_shopper_turns():
     ]  # fmt: skip
     assert messages[4].content == "Red, please."
     assert messages[-1].content == '{"error": "timeout"}'
-    assert messages[2].reconstructed is None  # no words, so nothing to doubt
+    # What the call says is not said again as text; so there are no words, and nothing to doubt.
+    assert (messages[2].content, messages[2].reconstructed) == ("", None)
 
 
 def test_strangers_cannot_open_a_turn_or_break_unicode():
