@@ -145,9 +145,14 @@ def _task_edges(problems: Sequence[ProblemFacts]) -> Iterator[Edge]:
 class _Text:
     """One normalised query text and the problems that have it, by whether theirs is confirmed."""
 
-    name: str
+    words: str
     confirmed: list[str]
     unconfirmed: list[str]
+
+    @property
+    def name(self) -> str:
+        """What evidence calls it."""
+        return digest(self.words)[:16]
 
     @property
     def speakers(self) -> set[str]:
@@ -157,13 +162,13 @@ class _Text:
 
 def _query_edges(problems: Sequence[ProblemFacts], rule: QueryRule) -> Iterator[Edge]:
     """Problems tied by equal or near-equal text. A text that one family alone reports only raises a suspicion."""
-    texts, words = _texts(problems, rule)
+    texts = _texts(problems, rule)
     for text in texts:
-        if text.confirmed:
+        if len(text.confirmed) > 1:
             yield from _star(text.confirmed[0], text.confirmed, EdgeKind.EQUAL_QUERY, f"text:{text.name}")
-        if text.unconfirmed:
+        if text.unconfirmed and len(text.speakers) > 1:
             yield from _star(min(text.speakers), text.speakers, EdgeKind.SUSPECT, f"text:{text.name}")
-    for pair in near_pairs(words, rule):
+    for pair in near_pairs([text.words for text in texts], rule):
         a, b = texts[pair.a], texts[pair.b]
         evidence = f"near:{a.name}~{b.name}:{pair.similarity.ratio:.3f}"
         if a.confirmed and b.confirmed:
@@ -173,16 +178,12 @@ def _query_edges(problems: Sequence[ProblemFacts], rule: QueryRule) -> Iterator[
             yield from _star(min(speakers), speakers, EdgeKind.SUSPECT, evidence)
 
 
-def _texts(problems: Sequence[ProblemFacts], rule: QueryRule) -> tuple[list[_Text], list[tuple[str, ...]]]:
-    """Distinct normalised texts, sorted, with their words."""
-    holders: dict[tuple[str, ...], _Text] = {}
+def _texts(problems: Sequence[ProblemFacts], rule: QueryRule) -> list[_Text]:
+    """Distinct normalised texts, sorted, with their problems, sorted."""
+    texts: dict[str, _Text] = {}
     for facts in sorted(problems, key=lambda facts: facts.problem_id):
-        words = normalise(facts.query, rule) if facts.query else ()
-        if not words:
-            continue
-        if words not in holders:
-            holders[words] = _Text(digest(" ".join(words))[:16], [], [])
-        text = holders[words]
-        (text.confirmed if facts.query_confirmed else text.unconfirmed).append(facts.problem_id)
-    words_sorted = sorted(holders)
-    return [holders[words] for words in words_sorted], words_sorted
+        words = normalise(facts.query, rule) if facts.query else ""
+        if words:
+            text = texts.setdefault(words, _Text(words, [], []))
+            (text.confirmed if facts.query_confirmed else text.unconfirmed).append(facts.problem_id)
+    return [texts[words] for words in sorted(texts)]

@@ -16,7 +16,7 @@ from service.domain.queries import QueryRule, Similarity, informative
 
 Ints: TypeAlias = NDArray[np.int64]
 
-BATCH_PAIRS = 2_000_000
+BATCH_PAIRS = 250_000
 """Candidate pairs held at once; bounds memory, never the result."""
 
 
@@ -44,7 +44,7 @@ class _Index:
     """Weight of this gram and those after it in its text."""
 
 
-def near_pairs(texts: Sequence[tuple[str, ...]], rule: QueryRule) -> list[NearPair]:
+def near_pairs(texts: Sequence[str], rule: QueryRule) -> list[NearPair]:
     """Find every pair of normalised texts that the rule calls near-equal, sorted by position.
 
     Args:
@@ -52,7 +52,7 @@ def near_pairs(texts: Sequence[tuple[str, ...]], rule: QueryRule) -> list[NearPa
         rule: weights and threshold; the threshold must be above 0.
     """
     eligible = np.array(
-        [at for at, words in enumerate(texts) if informative(words, rule) >= rule.informative_tokens], dtype=np.int64
+        [at for at, text in enumerate(texts) if informative(text, rule) >= rule.informative_tokens], dtype=np.int64
     )
     if eligible.size < 2:
         return []
@@ -68,13 +68,13 @@ def near_pairs(texts: Sequence[tuple[str, ...]], rule: QueryRule) -> list[NearPa
     return [NearPair(a, b, similarity) for (a, b), similarity in sorted(found.items())]
 
 
-def _postings(texts: Sequence[tuple[str, ...]], rule: QueryRule) -> tuple[Ints, Ints, Ints]:
+def _postings(texts: Sequence[str], rule: QueryRule) -> tuple[Ints, Ints, Ints]:
     """(gram, owner, weight) of every word and neighbouring pair, repeats included."""
     vocabulary: dict[str, int] = {}
     flat = np.fromiter(
-        (vocabulary.setdefault(word, len(vocabulary)) for words in texts for word in words), dtype=np.int64
+        (vocabulary.setdefault(word, len(vocabulary)) for text in texts for word in text.split()), dtype=np.int64
     )
-    owner = np.repeat(np.arange(len(texts)), [len(words) for words in texts])
+    owner = np.repeat(np.arange(len(texts)), [text.count(" ") + 1 if text else 0 for text in texts])
     word_weight = np.array([rule.word_weight(word) for word in vocabulary], dtype=np.int64)
     inside = np.flatnonzero(owner[1:] == owner[:-1])
     first, second = flat[inside], flat[inside + 1]
@@ -90,7 +90,7 @@ def _build(gram: Ints, owner: Ints, weight: Ints) -> _Index:
     names, place = np.unique(gram, return_inverse=True)
     weight_of = np.zeros(names.size, dtype=np.int64)
     weight_of[place] = weight
-    keys = np.unique(owner * names.size + place)
+    keys = _distinct(owner * names.size + place)
     frequency = np.bincount(keys % names.size, minlength=names.size)
     by_rarity = np.lexsort((np.arange(names.size), frequency))
     rank = np.empty_like(by_rarity)
@@ -103,6 +103,12 @@ def _build(gram: Ints, owner: Ints, weight: Ints) -> _Index:
     total = running[start[1:]] - running[start[:-1]]
     tail = running[start[owners + 1]] - running[:-1]
     return _Index(grams, weights, owners, start, total, tail)
+
+
+def _distinct(keys: Ints) -> Ints:
+    """Sorted, each once. By sorting: on keys that are mostly different it beats the hashing of `np.unique`."""
+    ordered = np.sort(keys)
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if ordered.size else ordered
 
 
 def _candidates(index: _Index, threshold: float) -> Iterator[tuple[Ints, Ints]]:
@@ -130,7 +136,7 @@ def _pairs(index: _Index, by_gram: Ints, rows: Ints, partners: Ints, threshold: 
     # Where two texts first meet, all they share lies in both tails; J >= t needs (1 + t) * shared >= t * (sum of both).
     most = np.minimum(index.tail[x], index.tail[y])
     possible = (1 + threshold) * most >= threshold * (index.total[left] + index.total[right])
-    keys = np.unique(left[possible] * index.total.size + right[possible])
+    keys = _distinct(left[possible] * index.total.size + right[possible])
     return keys // index.total.size, keys % index.total.size
 
 

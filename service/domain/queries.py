@@ -25,7 +25,7 @@ class QueryRule:
     threshold: float = 0.50
     """Weighted Jaccard similarity from which two texts are near-equal."""
     informative_tokens: int = 4
-    """Distinct words of at least `common_weight` that a text needs to be near-equal to anything."""
+    """Distinct words, function words and numbers apart, that a text needs to be near-equal to anything."""
     voucher_opening: str = "my budget is only"
     """Where the voucher block starts; it is cut, because its numbers are redrawn and its wording is fixed."""
     max_characters: int = 10_000
@@ -63,22 +63,23 @@ class Similarity(NamedTuple):
         return self.shared / self.union if self.union else 0.0
 
 
-def normalise(text: str, rule: QueryRule) -> tuple[str, ...]:
-    """The words of a text: folded case and width, any white space and punctuation, numbers masked, no voucher block.
+def normalise(text: str, rule: QueryRule) -> str:
+    """The words of a text, a space between them: case and width folded, numbers masked, no voucher block.
 
-    Two texts are *equal* when this is equal. A text that is nothing but a voucher block keeps it.
+    White space and punctuation only part words. Two texts are *equal* when this is equal. A text that is
+    nothing but a voucher block keeps it.
     """
     folded = " ".join(unicodedata.normalize("NFKC", text[: rule.max_characters]).casefold().split())
     cut = folded.find(rule.voucher_opening)
-    return tuple(_WORD.findall(_NUMBER.sub(MASK, folded[:cut] if cut > 0 else folded)))
+    return " ".join(_WORD.findall(_NUMBER.sub(MASK, folded[:cut] if cut > 0 else folded)))
 
 
-def informative(words: tuple[str, ...], rule: QueryRule) -> int:
-    """Number of distinct words that say something about the want."""
-    return sum(rule.word_weight(word) >= rule.common_weight for word in set(words))
+def informative(text: str, rule: QueryRule) -> int:
+    """Number of distinct words of a normalised text that say something: neither grammar nor numbers."""
+    return len(set(text.split()) - rule.function_words - {MASK})
 
 
-def similarity(a: tuple[str, ...], b: tuple[str, ...], rule: QueryRule) -> Similarity:
+def similarity(a: str, b: str, rule: QueryRule) -> Similarity:
     """Compare two normalised texts over their sets of words and of pairs of neighbouring words."""
     left, right = _grams(a, rule), _grams(b, rule)
     shared = sum(weight for gram, weight in left.items() if gram in right)
@@ -96,7 +97,8 @@ def near_equal(a: str, b: str, rule: QueryRule) -> bool:
     return shared >= rule.threshold * union
 
 
-def _grams(words: tuple[str, ...], rule: QueryRule) -> dict[tuple[str, ...], int]:
+def _grams(text: str, rule: QueryRule) -> dict[tuple[str, ...], int]:
+    words = text.split()
     weight = {word: rule.word_weight(word) for word in words}
     grams: dict[tuple[str, ...], int] = {(word,): value for word, value in weight.items()}
     grams.update({(a, b): rule.bigram_weight(weight[a], weight[b]) for a, b in pairwise(words)})

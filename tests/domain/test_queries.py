@@ -13,23 +13,23 @@ VOUCHER = "\n\nMy budget is only `425`, but I have a voucher with the following 
 
 
 def test_spacing_case_punctuation_width_and_numbers_are_ignored() -> None:
-    assert normalise("  Find\t\uff21 1,200.50 mm\n\nKettle!", RULE) == ("find", "a", "0", "mm", "kettle")
+    assert normalise("  Find\t\uff21 1,200.50 mm\n\nKettle!", RULE) == "find a 0 mm kettle"
 
 
 def test_the_voucher_block_is_cut() -> None:
-    assert normalise("A kettle." + VOUCHER, RULE) == ("a", "kettle")
+    assert normalise("A kettle." + VOUCHER, RULE) == "a kettle"
 
 
 def test_a_text_that_is_only_a_voucher_block_keeps_it() -> None:
-    assert normalise(VOUCHER, RULE)[:4] == ("my", "budget", "is", "only")
+    assert normalise(VOUCHER, RULE).startswith("my budget is only 0 but")
 
 
 def test_weights_are_worked_out_by_hand() -> None:
     # Words: red 50 (common), kettle 100, tripod 100. Neighbours: red kettle 50 * 100 / 100 = 50, red tripod 50.
     # Shared: red = 50. Union: 50 + 100 + 50 + 100 + 50 = 350.
-    assert similarity(("red", "kettle"), ("red", "tripod"), RULE) == (50, 350)
+    assert similarity("red kettle", "red tripod", RULE) == (50, 350)
     # Function words and masks weigh 10, so two of them in a row weigh 10 * 10 / 100 = 1.
-    assert similarity(("the", "0"), ("the", "0"), RULE) == (21, 21)
+    assert similarity("the 0", "the 0", RULE) == (21, 21)
 
 
 def test_fewer_than_four_informative_words_are_near_to_nothing_but_their_equal() -> None:
@@ -53,7 +53,7 @@ def test_nearness_is_symmetric(a: str, b: str) -> None:
     st.lists(st.sampled_from(["the", "red", "kettle", "foldable", "tripod", "0", "violin"]), min_size=1, max_size=12)
 )
 def test_a_text_is_wholly_like_itself(words: list[str]) -> None:
-    shared, union = similarity(tuple(words), tuple(words), RULE)
+    shared, union = similarity(" ".join(words), " ".join(words), RULE)
     assert shared == union > 0
 
 
