@@ -19,6 +19,8 @@ from service.world.vocabulary import BRANDS, COLORS, KINDS, SERVICES, Kind
 ID_RANGE = range(2_000_000_000, 5_999_999_999)
 SHOP_ID_RANGE = range(1_000_000, 9_999_999)
 LARGEST_FAMILY = 5
+AS_FAMILY = 0.8
+"""Chance that a product has its family's shop; and again its services."""
 
 
 class Product(msgspec.Struct, frozen=True):
@@ -93,9 +95,9 @@ def generate_catalogue(seed: int, families: int = 300, shops: int = 60) -> Catal
     product_ids = iter(rng.sample(ID_RANGE, families * LARGEST_FAMILY))
     shop_ids = [str(shop_id) for shop_id in rng.sample(SHOP_ID_RANGE, shops)]
     drawn = [
-        [family.member(rng, variant, next(product_ids), rng.choice(shop_ids)) for variant in _variants(rng)]
+        [family.member(rng, variant, next(product_ids), shop_ids) for variant in _variants(rng)]
         for family in (
-            _Family.draw(rng, brand, kind)
+            _Family.draw(rng, brand, kind, rng.choice(shop_ids))
             for brand, kind in rng.sample([(brand, kind) for brand in BRANDS for kind in KINDS], families)
         )
     ]
@@ -134,25 +136,28 @@ class _Family:
     colors: tuple[str, str]
     sizes: tuple[str, str]
     values: tuple[str, str]
+    services: tuple[str, ...]
+    home: str
+    """Shop that sells most members, so that a shop filter alone rarely settles which is meant."""
 
     @classmethod
-    def draw(cls, rng: random.Random, brand: str, kind: Kind) -> "_Family":
+    def draw(cls, rng: random.Random, brand: str, kind: Kind, home: str) -> "_Family":
         """Draw the words of a family of this brand and kind."""
-        style = rng.choice(kind.styles)
-        return cls(brand, kind, style, _two(rng, COLORS), _two(rng, kind.sizes), _two(rng, kind.values))
+        words = (_two(rng, COLORS), _two(rng, kind.sizes), _two(rng, kind.values))
+        return cls(brand, kind, rng.choice(kind.styles), *words, _services(rng), home)
 
-    def member(self, rng: random.Random, variant: _Variant, product_id: int, shop_id: str) -> Product:
+    def member(self, rng: random.Random, variant: _Variant, product_id: int, shop_ids: list[str]) -> Product:
         """One product of the family."""
         sizes = reversed(self.sizes) if variant.sizes_crossed else self.sizes
         values = reversed(self.values) if variant.values_crossed else self.values
         skus = enumerate(zip(self.colors, sizes, strict=True), 1)
         return Product(
             product_id=str(product_id),
-            shop_id=shop_id,
+            shop_id=self.home if rng.random() < AS_FAMILY else rng.choice(shop_ids),
             title=f"{self.brand} {self.style} {self.kind.noun}".title(),
             price=round(self.kind.price * variant.price_factor * rng.uniform(0.8, 1.25), 2),
             sold_count=int(rng.paretovariate(0.7)) % 5000,
-            service=sorted(rng.sample(SERVICES, rng.choice((0, 1, 1, 2)))),
+            service=list(self.services if rng.random() < AS_FAMILY else _services(rng)),
             sku_options={str(number): {"color_family": color, "size": size} for number, (color, size) in skus},
             attributes={key: [value] for key, value in zip(self.kind.parts, values, strict=True)},
             brand=self.brand,
@@ -161,6 +166,10 @@ class _Family:
             description=f"In {' or '.join(sorted(self.colors))}, sizes {', '.join(sorted(self.sizes))}.",
             product_url=f"https://shop.example/products/-i{product_id}.html",
         )
+
+
+def _services(rng: random.Random) -> tuple[str, ...]:
+    return tuple(sorted(rng.sample(SERVICES, rng.choice((0, 1, 1, 2)))))
 
 
 def _two(rng: random.Random, words: tuple[str, ...]) -> tuple[str, str]:

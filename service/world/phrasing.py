@@ -61,7 +61,7 @@ def describe(rng: random.Random, product: Product, target: Target) -> str:
     for bounds in target.price:
         for low, high in bounds.values():
             wording = rng.choice(_ABOVE if high is None else _BETWEEN)
-            parts.append(wording.format(low=_amount(low), high=_amount(high)))
+            parts.append(wording.format(low=amount(low), high=amount(high)))
     return ", ".join(parts)
 
 
@@ -85,14 +85,14 @@ def voucher_rules(voucher: Voucher) -> str:
     where = "applies to all products"
     if voucher.voucher_type == "shop":
         where = "only applies to the products from the same shop"
-    what = f"a fixed discount of `{_amount(voucher.face_value)}`"
+    what = f"a fixed discount of `{amount(voucher.face_value)}`"
     if voucher.discount_type == "percentage":
         percent = round((voucher.discount or 0) * 100)
-        what = f"a percentage discount of `{percent}%` with a cap of `{_amount(voucher.cap)}`"
+        what = f"a percentage discount of `{percent}%` with a cap of `{amount(voucher.cap)}`"
     return (
-        f"My budget is only `{_amount(voucher.budget)}`, but I have a voucher with the following rules:\n"
+        f"My budget is only `{amount(voucher.budget)}`, but I have a voucher with the following rules:\n"
         f"1. The voucher {where}.\n"
-        f"2. It is valid only when the total price of the products exceeds `{_amount(voucher.threshold)}`.\n"
+        f"2. It is valid only when the total price of the products exceeds `{amount(voucher.threshold)}`.\n"
         f"3. It provides {what}."
     )
 
@@ -103,5 +103,6 @@ def _listed(frame: tuple[str, str, str], items: Sequence[str]) -> str:
     return sentence.format("a " + (between.join(first) + last + end if first else end))
 
 
-def _amount(value: float | None) -> str:
+def amount(value: float | None) -> str:
+    """An amount of money as queries write it."""
     return "" if value is None else f"{value:g}"

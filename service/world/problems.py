@@ -34,6 +34,8 @@ class Relation(StrEnum):
     """The same words; spacing and prices differ."""
     SHARED_GOLD = "shared_gold"
     """A voucher problem that asks for the product of a product problem, among others."""
+    TWIN = "twin"
+    """The same words but for the prices, and another gold: only the text is shared."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -71,7 +73,10 @@ def title_similarity(a: str, b: str) -> float:
 
 
 def generate_problems(catalogue: Catalogue, seed: int, count: int, relative_every: int = 4) -> list[Problem]:
-    """Generate `count` problems, the three categories in turn; every `relative_every`th product problem has a relative.
+    """Generate `count` problems, the three categories in turn.
+
+    For every `relative_every`th product problem one relative is due; it follows the next product problem it can be
+    made of.
 
     Raises:
         SluiceError: BAD_INPUT when the catalogue has too few products for that many problems.
@@ -81,14 +86,21 @@ def generate_problems(catalogue: Catalogue, seed: int, count: int, relative_ever
     problems: list[Problem] = []
     categories = itertools.cycle(Category)
     relations = itertools.cycle(Relation)
-    products = 0
+    products = itertools.count(1)
+    due: list[Relation] = []
     while len(problems) < count:
-        category = next(categories)
-        problems.append(maker.fresh(category))
-        products += category is Category.PRODUCT
-        if category is Category.PRODUCT and products % relative_every == 0 and len(problems) < count:
-            problems.append(maker.relative(problems[-1], next(relations)))
-    return problems
+        problem = maker.fresh(next(categories))
+        problems.append(problem)
+        if problem.category is not Category.PRODUCT:
+            continue
+        if next(products) % relative_every == 0:
+            due.append(next(relations))
+        for relation in due:
+            if (relative := maker.relative(problem, relation)) is not None:
+                due.remove(relation)
+                problems.append(relative)
+                break
+    return problems[:count]
 
 
 class _Maker:
@@ -114,17 +126,35 @@ class _Maker:
         voucher = self._voucher(kind, targets) if category is Category.VOUCHER else None
         return self._problem(category, targets, voucher)
 
-    def relative(self, origin: Problem, relation: Relation) -> Problem:
-        """A problem that shares the gold of a product problem."""
-        if relation is Relation.SHARED_GOLD:
-            (gold,) = origin.targets
-            plain = self._constrained(self._by_id[gold.product_id], priced=False)
-            targets = (plain or gold, *self._draw(2, one_shop=False, priced=False))
-            return self._problem(Category.VOUCHER, targets, self._voucher("platform", targets), origin, relation)
-        if relation is Relation.RENUMBERED:
-            query = _renumbered(self._rng, origin.query)
-            return self._problem(Category.PRODUCT, origin.targets, None, origin, relation, query)
-        return self._problem(Category.PRODUCT, origin.targets, None, origin, relation)
+    def relative(self, origin: Problem, relation: Relation) -> Problem | None:
+        """A problem that gives away the answer of a product problem; None if this one has no such relative."""
+        (gold,) = origin.targets
+        match relation:
+            case Relation.PARAPHRASE:
+                return self._problem(Category.PRODUCT, origin.targets, None, origin, relation)
+            case Relation.RENUMBERED:
+                query = _renumbered(self._rng, origin.query)
+                return self._problem(Category.PRODUCT, origin.targets, None, origin, relation, query)
+            case Relation.SHARED_GOLD:
+                plain = self._constrained(self._by_id[gold.product_id], priced=False)
+                targets = (plain or gold, *self._draw(2, one_shop=False, priced=False))
+                return self._problem(Category.VOUCHER, targets, self._voucher("platform", targets), origin, relation)
+            case Relation.TWIN:
+                return self._twin(origin, gold)
+
+    def _twin(self, origin: Problem, gold: Target) -> Problem | None:
+        """Ask, in the same words, for the sibling that has the same options at another price."""
+        bounds = gold.price[0].get("between") if gold.price else None
+        for member in self._siblings[gold.product_id] if bounds else ():
+            moved = _around(self._by_id[member].price, 0.9)
+            target = msgspec.structs.replace(gold, product_id=member, price=({"between": moved},))
+            fits = meets(self._products[member], target, title_similarity) and self._unique(self._by_id[member], target)
+            if member == gold.product_id or not fits:
+                continue
+            self._unused = [product_id for product_id in self._unused if product_id != member]
+            query = _reworded(origin.query, dict(zip(bounds or (), moved, strict=True)))
+            return self._problem(Category.PRODUCT, (target,), None, origin, Relation.TWIN, query)
+        return None
 
     def _problem(
         self,
@@ -189,7 +219,7 @@ class _Maker:
         found += [("attributes", {key: tuple(values)}) for key, values in product.attributes.items()]
         found += [("service", name) for name in product.service[:1]]
         if priced:
-            low, high = math.floor(product.price * self._rng.uniform(0.7, 0.95)), math.ceil(product.price * 1.3)
+            low, high = _around(product.price, self._rng.uniform(0.7, 0.95))
             bounds = {"between": (low, high)} if self._rng.random() < 0.6 else {"greater than": (low, None)}
             found.append(("price", bounds))
         return found
@@ -225,6 +255,17 @@ def raw_problem(problem: Problem, title: str, suite: str) -> Mapping[str, Any]:
     described = {"category": problem.category.value.capitalize(), "difficulty": "easy", "title": title}
     placed = {"problem_id": problem.problem_id, "suite": suite}
     return {"query": problem.query, "reward": problem.reward, **voucher, **described, **placed}
+
+
+def _around(price: float, below: float) -> tuple[float, float]:
+    """Whole PHP around a price."""
+    return math.floor(price * below), math.ceil(price * 1.3)
+
+
+def _reworded(query: str, amounts: Mapping[float | None, float]) -> str:
+    """The query with some amounts of money exchanged."""
+    words_of = {phrasing.amount(old): phrasing.amount(new) for old, new in amounts.items()}
+    return _FREE_NUMBER.sub(lambda number: words_of.get(number.group(), number.group()), query)
 
 
 def _renumbered(rng: random.Random, query: str) -> str:

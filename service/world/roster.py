@@ -17,7 +17,7 @@ ASTER_COPY = Agent("asterisk", Harness.REACT, "planner", 0.9, _DEEPSEEK, flaw_ra
 """Another miner's copy of aster: the same family under another hotkey."""
 BRIAR = Agent("briar", Harness.NATIVE, "careful", 0.9, _KIMI, flaw_rate=0.08, outage_rate=0.02)
 CLOVER = Agent("clover", Harness.REACT, "terse", 0.8, _QWEN, flaw_rate=0.12, outage_rate=0.05)
-DOGWOOD = Agent("dogwood", Harness.NATIVE, "planner", 0.7, _KIMI, flaw_rate=0.08, reasoning_rate=0.5)
+DOGWOOD = Agent("dogwood", Harness.NATIVE, "planner", 0.7, _KIMI, flaw_rate=0.08, reasoning_rate=0.06)
 ELDER = Agent("elder", Harness.MIXED, "careful", 0.85, _DEEPSEEK)
 FENNEL = Agent("fennel", Harness.SUB_TASK, "terse", 0.8, _QWEN)
 GORSE = Agent("gorse", Harness.SCRIPTED, "terse", 0.7, _QWEN)
