@@ -141,10 +141,10 @@ def _race(race: RaceListing) -> Race:
 def _agent(agent: AgentListing) -> AgentVersion:
     return AgentVersion(
         agent_version_id=agent.agent_version_id,
-        agent_name=agent.agent_name,
+        agent_name=agent.agent_name or agent.agent_version_id,
         miner_hotkey=agent.miner_hotkey,
         version_number=agent.version_number,
-        family=agent.miner_hotkey,
+        family=agent.miner_hotkey or agent.agent_version_id,
         source=agent.raw,
     )
 

@@ -17,10 +17,10 @@ def upgrade() -> None:
         "agent_versions",
         sa.Column("agent_version_id", sa.String(), nullable=False),
         sa.Column("agent_name", sa.String(), nullable=False),
-        sa.Column("miner_hotkey", sa.String(), nullable=False),
-        sa.Column("version_number", sa.Integer(), nullable=False),
+        sa.Column("miner_hotkey", sa.String(), nullable=True),
+        sa.Column("version_number", sa.Integer(), nullable=True),
         sa.Column("family", sa.String(), nullable=False),
-        sa.Column("source", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
+        sa.Column("source", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
         sa.PrimaryKeyConstraint("agent_version_id", name=op.f("pk_agent_versions")),
     )
     op.create_table(
@@ -57,7 +57,7 @@ def upgrade() -> None:
         sa.Column("policy_digest", sa.String(), nullable=False),
         sa.Column("kind", sa.String(), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
-        sa.Column("body", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
+        sa.Column("body", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
         sa.Column("recorded_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.PrimaryKeyConstraint("policy_digest", name=op.f("pk_policies")),
     )
@@ -68,28 +68,28 @@ def upgrade() -> None:
         sa.Column("category", sa.String(), nullable=False),
         sa.Column("suite_id", sa.Integer(), nullable=True),
         sa.Column("query", sa.String(), nullable=True),
-        sa.Column("reward", postgresql.JSONB(astext_type=sa.Text()), nullable=True),
-        sa.Column("voucher", postgresql.JSONB(astext_type=sa.Text()), nullable=True),
+        sa.Column("reward", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True),
+        sa.Column("voucher", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True),
         sa.PrimaryKeyConstraint("problem_id", name=op.f("pk_problems")),
     )
     op.create_table(
         "races",
         sa.Column("race_id", sa.String(), nullable=False),
-        sa.Column("suite_id", sa.Integer(), nullable=False),
+        sa.Column("suite_id", sa.Integer(), nullable=True),
         sa.Column("race_number", sa.Integer(), nullable=True),
         sa.Column("status", sa.String(), nullable=False),
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("completed_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("source", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
+        sa.Column("source", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
         sa.Column("walked_at", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("race_id", name=op.f("pk_races")),
     )
     op.create_table(
         "snapshots",
         sa.Column("snapshot_id", sa.String(), nullable=False),
-        sa.Column("spec", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
-        sa.Column("manifest", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
-        sa.Column("audit", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
+        sa.Column("spec", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.Column("manifest", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.Column("audit", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
         sa.Column("train_rows", sa.BigInteger(), nullable=False),
         sa.Column("eval_rows", sa.BigInteger(), nullable=False),
         sa.Column("published_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
@@ -105,7 +105,10 @@ def upgrade() -> None:
         sa.Column("items", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("error", sa.String(), nullable=True),
         sa.Column(
-            "faults", postgresql.JSONB(astext_type=sa.Text()), server_default=sa.text("'{}'::jsonb"), nullable=False
+            "faults",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
         ),
         sa.PrimaryKeyConstraint("walk_id", name=op.f("pk_walks")),
     )
@@ -131,15 +134,15 @@ def upgrade() -> None:
         sa.Column("eval_run_id", sa.String(), nullable=False),
         sa.Column("agent_version_id", sa.String(), nullable=False),
         sa.Column("race_id", sa.String(), nullable=True),
-        sa.Column("suite_id", sa.Integer(), nullable=False),
-        sa.Column("validator_hotkey", sa.String(), nullable=False),
+        sa.Column("suite_id", sa.Integer(), nullable=True),
+        sa.Column("validator_hotkey", sa.String(), nullable=True),
         sa.Column("phase", sa.String(), nullable=False),
         sa.Column("kind", sa.String(), nullable=False),
         sa.Column("status", sa.String(), nullable=False),
         sa.Column("is_included", sa.Boolean(), nullable=False),
         sa.Column("invalidated_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("completed_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("source", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
+        sa.Column("source", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
         sa.Column("listed_at", sa.DateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(
             ["agent_version_id"], ["agent_versions.agent_version_id"], name=op.f("fk_evaluation_runs_agent_version_id")
@@ -154,9 +157,9 @@ def upgrade() -> None:
         sa.Column("job_id", sa.String(), nullable=False),
         sa.Column("kind", sa.String(), nullable=False),
         sa.Column("snapshot_id", sa.String(), nullable=False),
-        sa.Column("spec", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
+        sa.Column("spec", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
         sa.Column("state", sa.String(), nullable=False),
-        sa.Column("result", postgresql.JSONB(astext_type=sa.Text()), nullable=True),
+        sa.Column("result", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(["snapshot_id"], ["snapshots.snapshot_id"], name=op.f("fk_jobs_snapshot_id")),
@@ -187,7 +190,7 @@ def upgrade() -> None:
         sa.Column("item_key", sa.String(), nullable=False),
         sa.Column("problem_id", sa.String(), nullable=False),
         sa.Column("episode_result_id", sa.String(), nullable=True),
-        sa.Column("judgement", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
+        sa.Column("judgement", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
         sa.Column(
             "state",
             sa.Enum(
@@ -267,7 +270,7 @@ def upgrade() -> None:
         sa.Column("assignment_id", sa.BigInteger(), nullable=False),
         sa.Column("spec_digest", sa.String(), nullable=False),
         sa.Column("snapshot_id", sa.String(), nullable=True),
-        sa.Column("refusal", postgresql.JSONB(astext_type=sa.Text()), nullable=True),
+        sa.Column("refusal", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True),
         sa.Column("decided_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.ForeignKeyConstraint(
             ["assignment_id"], ["pool_assignments.assignment_id"], name=op.f("fk_releases_assignment_id")
@@ -310,7 +313,7 @@ def upgrade() -> None:
         sa.Column("trajectory_id", sa.BigInteger(), nullable=False),
         sa.Column("evidence_digest", sa.String(), nullable=False),
         sa.Column("seq", sa.BigInteger(), sa.Identity(always=False), nullable=False),
-        sa.Column("body", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
+        sa.Column("body", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
         sa.Column("recorded_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.ForeignKeyConstraint(
             ["trajectory_id"], ["trajectories.trajectory_id"], name=op.f("fk_evidence_trajectory_id")
@@ -344,8 +347,8 @@ def upgrade() -> None:
         sa.Column("reason", sa.String(), nullable=False),
         sa.Column("structural_class", sa.String(), nullable=False),
         sa.Column("trust", sa.String(), nullable=False),
-        sa.Column("calls", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
-        sa.Column("signals", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
+        sa.Column("calls", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.Column("signals", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
         sa.Column("answer", postgresql.ARRAY(sa.TEXT()), nullable=False),
         sa.Column("reported_query", sa.String(), nullable=True),
         sa.Column("judged_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),

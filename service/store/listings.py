@@ -53,7 +53,7 @@ def save_problems(session: Session, problems: Collection[Problem]) -> None:
     )
 
 
-def save_unlisted_races(session: Session, races: Collection[tuple[str, int]], complete: str) -> set[str]:
+def save_unlisted_races(session: Session, races: Collection[tuple[str, int | None]], complete: str) -> set[str]:
     """Give every (race id, suite id) that runs refer to a row, listed by the source or not.
 
     Returns:

@@ -39,8 +39,8 @@ class JudgedRow(NamedTuple):
     agent_version_id: str
     agent_name: str
     family: str
-    miner_hotkey: str
-    validator_hotkey: str
+    miner_hotkey: str | None
+    validator_hotkey: str | None
     problem_id: str
     category: str
     payload_sha256: str

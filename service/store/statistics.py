@@ -37,7 +37,7 @@ class RaceFigures(NamedTuple):
     race_id: str
     race_number: int | None
     status: str
-    suite_id: int
+    suite_id: int | None
     started_at: datetime | None
     completed_at: datetime | None
     agents: int

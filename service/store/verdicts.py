@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import zstandard
 from psycopg.types.json import Jsonb
 from sqlalchemy import Subquery, exists, select
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session, aliased
 
 from service.store.copying import copy_missing
@@ -108,7 +109,7 @@ def current(rules_digest: str, revision: int | None = None) -> Subquery:
             (Evidence.trajectory_id == Verdict.trajectory_id) & (Evidence.evidence_digest == Verdict.evidence_digest),
         )
         .where(Verdict.rules_digest == rules_digest)
-        .distinct(Verdict.trajectory_id)
+        .ext(distinct_on(Verdict.trajectory_id))
         .order_by(Verdict.trajectory_id, Evidence.seq.desc())
     )
     if revision is not None:

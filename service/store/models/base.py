@@ -27,7 +27,7 @@ class Base(DeclarativeBase):
 
     metadata = MetaData(naming_convention=CONSTRAINT_NAMES)
     type_annotation_map = {  # noqa: RUF012 - SQLAlchemy reads a plain class attribute
-        JsonObject: JSONB,
-        list[JsonObject]: JSONB,
+        JsonObject: JSONB(none_as_null=True),
+        list[JsonObject]: JSONB(none_as_null=True),
         datetime: DateTime(timezone=True),
     }

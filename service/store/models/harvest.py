@@ -30,7 +30,7 @@ class Race(Base):
     __tablename__ = "races"
 
     race_id: Mapped[str] = mapped_column(primary_key=True)
-    suite_id: Mapped[int]
+    suite_id: Mapped[int | None]
     race_number: Mapped[int | None]
     status: Mapped[str]
     started_at: Mapped[datetime | None]
@@ -48,10 +48,10 @@ class AgentVersion(Base):
 
     agent_version_id: Mapped[str] = mapped_column(primary_key=True)
     agent_name: Mapped[str]
-    miner_hotkey: Mapped[str]
-    version_number: Mapped[int]
+    miner_hotkey: Mapped[str | None]
+    version_number: Mapped[int | None]
     family: Mapped[str]
-    """Unit of independence between agents; the miner's hotkey until code or behaviour says more."""
+    """Unit of independence between agents: the miner's hotkey, or the version itself where none is given."""
     source: Mapped[JsonObject]
 
 
@@ -64,8 +64,8 @@ class EvaluationRun(Base):
     agent_version_id: Mapped[str] = mapped_column(ForeignKey("agent_versions.agent_version_id"), index=True)
     race_id: Mapped[str | None] = mapped_column(ForeignKey("races.race_id"), index=True)
     """None for a qualifying run."""
-    suite_id: Mapped[int]
-    validator_hotkey: Mapped[str]
+    suite_id: Mapped[int | None]
+    validator_hotkey: Mapped[str | None]
     phase: Mapped[str]
     kind: Mapped[str]
     """Execution kind: `legacy_shoppingbench` or `envpack`."""

@@ -1,0 +1,66 @@
+"""The ledger: claims, refusals, and that nothing is expected twice."""
+
+from datetime import timedelta
+
+from sqlalchemy import Engine
+
+from service.store import ledger
+from service.store.engine import transaction
+from service.store.ledger import ExpectedItem, LedgerCount
+from service.store.models import LedgerState
+from tests.store.conftest import NOW
+
+CLAIM_SECONDS = 60.0
+
+
+def claimed(engine: Engine, ids: list[int], claimant: str, at: float = 0.0) -> list[int]:
+    with transaction(engine) as session:
+        now = NOW + timedelta(seconds=at)
+        return [target.ledger_id for target in ledger.claim(session, ids, claimant, now, CLAIM_SECONDS)]
+
+
+def test_an_item_is_expected_once(engine: Engine, ledger_ids: list[int]) -> None:
+    with transaction(engine) as session:
+        assert ledger.expect(session, [ExpectedItem("run", "p0", "p0", None, {})], NOW) == 0
+
+
+def test_a_claim_keeps_other_messages_out_until_it_ends(engine: Engine, ledger_ids: list[int]) -> None:
+    assert claimed(engine, ledger_ids, "first") == ledger_ids
+    assert claimed(engine, ledger_ids, "second", at=CLAIM_SECONDS - 1) == []
+    assert claimed(engine, ledger_ids, "second", at=CLAIM_SECONDS) == ledger_ids
+
+
+def test_a_message_delivered_again_goes_on_at_once(engine: Engine, ledger_ids: list[int]) -> None:
+    claimed(engine, ledger_ids, "first")
+    assert claimed(engine, ledger_ids, "first", at=1.0) == ledger_ids
+
+
+def test_what_was_claimed_and_not_asked_for_can_be_given_back(engine: Engine, ledger_ids: list[int]) -> None:
+    claimed(engine, ledger_ids, "first")
+    with transaction(engine) as session:
+        ledger.release(session, ledger_ids[2:], "first", NOW)
+    assert claimed(engine, ledger_ids, "second") == ledger_ids[2:]
+
+
+def test_closed_items_are_given_to_no_one(engine: Engine, ledger_ids: list[int]) -> None:
+    fetched, gone, failed, expected = ledger_ids
+    with transaction(engine) as session:
+        ledger.mark_fetched(session, [fetched], NOW)
+        ledger.mark_refused(session, gone, LedgerState.GONE, "no_object", NOW)
+        ledger.mark_refused(session, failed, LedgerState.FAILED, "timeout", NOW + timedelta(seconds=5))
+    assert claimed(engine, ledger_ids, "first", at=4.0) == [expected]
+    assert claimed(engine, ledger_ids, "second", at=5.0) == [failed]
+    with transaction(engine) as session:
+        assert ledger.counts(session) == [
+            LedgerCount(LedgerState.EXPECTED, None, 1),
+            LedgerCount(LedgerState.FAILED, "timeout", 1),
+            LedgerCount(LedgerState.FETCHED, None, 1),
+            LedgerCount(LedgerState.GONE, "no_object", 1),
+        ]
+
+
+def test_a_refusal_that_comes_late_does_not_reopen_a_fetched_item(engine: Engine, ledger_ids: list[int]) -> None:
+    with transaction(engine) as session:
+        ledger.mark_fetched(session, ledger_ids[:1], NOW)
+        ledger.mark_refused(session, ledger_ids[0], LedgerState.FAILED, "timeout", NOW)
+        assert [count.state for count in ledger.counts(session)] == [LedgerState.EXPECTED, LedgerState.FETCHED]

@@ -1,0 +1,39 @@
+"""Listings: facts are filled in, never taken back, and marks survive a refresh."""
+
+from sqlalchemy import Engine, select
+
+from service.store import clusters, listings
+from service.store.engine import transaction
+from service.store.models import EvaluationRun, Problem, Race
+from tests.store.conftest import NOW
+
+
+def test_problem_facts_are_added_and_never_taken_back(engine: Engine, ledger_ids: list[int]) -> None:
+    with transaction(engine) as session:
+        before = clusters.facts_known(session)
+        reward = [{"product_id": "1"}]
+        fuller = {"problem_id": "p0", "kind": "legacy_shoppingbench", "category": "product"}
+        listings.save_problems(session, [Problem(**fuller, query="a query", reward=reward)])
+        assert clusters.facts_known(session) == before + 2
+        listings.save_problems(session, [Problem(**fuller, query="another query", reward=None)])
+        assert clusters.facts_known(session) == before + 2
+        problem = session.get_one(Problem, "p0", populate_existing=True)
+        assert (problem.query, problem.reward) == ("a query", reward)
+
+
+def test_a_refresh_keeps_the_marks_of_what_was_walked(engine: Engine, ledger_ids: list[int]) -> None:
+    with transaction(engine) as session:
+        listings.mark_race_walked(session, "race", NOW)
+        listings.mark_run_listed(session, "run", NOW)
+        listings.save_race(session, Race(race_id="race", suite_id=4, status="RACE_COMPLETE", source={"new": 1}))
+        race = session.get_one(Race, "race", populate_existing=True)
+        assert (race.suite_id, race.source, race.walked_at) == (4, {"new": 1}, NOW)
+        assert listings.listed_runs(session, "agent") == {"run"}
+
+
+def test_races_known_from_runs_alone_get_a_row(engine: Engine, ledger_ids: list[int]) -> None:
+    with transaction(engine) as session:
+        complete = listings.save_unlisted_races(session, {("race", 3), ("other", None)}, "RACE_COMPLETE")
+        assert complete == {"race"}
+        assert session.get_one(Race, "other").status == listings.UNLISTED
+        assert session.scalars(select(EvaluationRun.race_id)).all() == ["race"]
