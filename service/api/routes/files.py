@@ -1,0 +1,62 @@
+"""Files of snapshots. Only names that the manifest lists are files, so no path a caller writes is ever opened."""
+
+import hashlib
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+from fastapi.responses import Response
+from sqlalchemy.orm import Session
+
+from service.api.context import Context, Here, Reading
+from service.api.downloads import Download
+from service.api.parameters import TEXT, SnapshotId
+from service.api.routes.snapshots import published
+from service.domain.manifest import STATUS_NAME
+
+router = APIRouter(tags=["snapshots"])
+
+MEDIA_TYPES = {
+    ".parquet": "application/vnd.apache.parquet",
+    ".zst": "application/zstd",
+    ".json": "application/json",
+    ".md": "text/markdown; charset=utf-8",
+}
+FOREVER = "public, max-age=31536000, immutable"
+ASK_AGAIN = "no-cache"
+
+FileName = Annotated[str, Path(max_length=300, pattern=TEXT, description="Name as the manifest lists it.")]
+BINARY = {"schema": {"type": "string", "format": "binary"}}
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The file.", "content": {"application/octet-stream": BINARY}},
+    206: {"description": "The ranges asked for.", "content": {"application/octet-stream": BINARY}},
+    304: {"description": "The client has these bytes."},
+    416: {"description": "No byte of the file lies in the range."},
+}
+
+
+@router.api_route("/v1/snapshots/{snapshot_id}/files/{name:path}", methods=["GET"], responses=ANSWERS)
+def download(context: Here, session: Reading, snapshot_id: SnapshotId, name: FileName) -> Response:
+    """One file, with a strong ETag (its sha256), Range, If-Range and If-None-Match."""
+    return _file(context, session, snapshot_id, name)
+
+
+@router.head("/v1/snapshots/{snapshot_id}/files/{name:path}", include_in_schema=False)
+def headers(context: Here, session: Reading, snapshot_id: SnapshotId, name: FileName) -> Response:
+    """The headers of `download`."""
+    return _file(context, session, snapshot_id, name)
+
+
+def _file(context: Context, session: Session, snapshot_id: str, name: str) -> Response:
+    snapshot = published(session, snapshot_id)
+    path = context.files.path(snapshot_id, name)
+    listed = {entry["name"]: entry["sha256"] for entry in snapshot.manifest["files"]}
+    sha256 = listed.get(name) or hashlib.sha256(path.read_bytes()).hexdigest()
+    return Download(
+        path,
+        etag=sha256,
+        media_type=MEDIA_TYPES[path.suffix],
+        headers={
+            "X-Content-SHA256": sha256,
+            "Cache-Control": ASK_AGAIN if name == STATUS_NAME else FOREVER,
+        },
+    )

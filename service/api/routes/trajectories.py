@@ -1,0 +1,87 @@
+"""`/v1/trajectories`: pages of trajectories, and one with its verdict and content unless its problem is held out."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from service.api.context import Here, Reading
+from service.api.parameters import After, Limit, TrajectoryId, Wanted
+from service.api.schemas import Content, Step, TrajectoryDetail, TrajectoryItem, TrajectoryPage, Verdict
+from service.domain.trajectory import ExecutionKind, parse
+from service.errors import ErrorCode, SluiceError
+from service.store import statistics, trajectories
+from service.store.dossier import Dossier, VerdictRow, dossier
+from service.store.statistics import Dimension
+
+router = APIRouter(tags=["corpus"])
+
+JUDGEMENT_FIELDS = (
+    *("status", "success", "score", "reasoning_score", "inference_total", "inference_failure_count"),
+    *("execution_seconds", "paid_reward", "outcome", "failure_category"),
+)
+"""What is shown of SN15's judgement. Its score components are not: for an eval problem they hint at the gold."""
+
+
+@router.get("/v1/trajectories")
+def page(
+    context: Here,
+    session: Reading,
+    after: After = 0,
+    limit: Limit = 100,
+    agent: Wanted = None,
+    structural_class: Annotated[Wanted, Query(alias="class")] = None,
+    verdict: Wanted = None,
+    reason: Wanted = None,
+    category: Wanted = None,
+    race: Wanted = None,
+    kind: Wanted = None,
+) -> TrajectoryPage:
+    """One page of trajectories in order of id, narrowed by exact values."""
+    asked = {
+        Dimension.AGENT: agent,
+        Dimension.CLASS: structural_class,
+        Dimension.VERDICT: verdict,
+        Dimension.REASON: reason,
+        Dimension.CATEGORY: category,
+        Dimension.RACE: race,
+        Dimension.KIND: kind,
+    }
+    filters = {dimension: value for dimension, value in asked.items() if value is not None}
+    # One row more than asked for tells whether there is a next page.
+    rows = statistics.trajectories(session, context.rules_digest, after=after, limit=limit + 1, filters=filters)
+    shown = rows[:limit]
+    return TrajectoryPage(
+        trajectories=[TrajectoryItem.model_validate(row) for row in shown],
+        next_after=shown[-1].trajectory_id if len(rows) > limit else None,
+    )
+
+
+@router.get("/v1/trajectories/{trajectory_id}")
+def detail(context: Here, session: Reading, trajectory_id: TrajectoryId) -> TrajectoryDetail:
+    """One trajectory with its verdict, and its content unless the problem is held out."""
+    found = dossier(session, context.rules_digest, trajectory_id)
+    if found is None:
+        raise SluiceError(ErrorCode.NOT_FOUND, "there is no such trajectory", trajectory_id=trajectory_id)
+    payload = trajectories.payload(session, trajectory_id) if found.is_open else None
+    shown = found.verdict.evidence.get("judgement") or {} if found.verdict else None
+    return TrajectoryDetail(
+        **found.row._asdict(),
+        verdict=_verdict(found.verdict, found.is_open) if found.verdict else None,
+        judgement=shown and {name: shown.get(name) for name in JUDGEMENT_FIELDS},
+        content=_content(payload, found) if payload is not None else None,
+        withheld=None if found.is_open else "held_out",
+    )
+
+
+def _verdict(verdict: VerdictRow, is_open: bool) -> Verdict:
+    told = verdict._asdict() if is_open else verdict._asdict() | {"signals": None, "answer": None}
+    return Verdict.model_validate(told)
+
+
+def _content(payload: bytes, found: Dossier) -> Content:
+    trajectory = parse(payload, ExecutionKind(found.row.kind))
+    return Content(
+        query=trajectory.query,
+        steps=[Step.model_validate(step) for step in trajectory.steps],
+        defects=[defect.value for defect in trajectory.defects],
+    )

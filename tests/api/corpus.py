@@ -1,0 +1,230 @@
+"""A small corpus put in through the store: a problem in every pool, one in none, text that wants to be HTML."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session
+
+from service.domain.manifest import SnapshotSpec, build_manifest
+from service.domain.policy import DEFAULT_POLICIES
+from service.domain.records import Split
+from service.store import (
+    clusters,
+    ledger,
+    listings,
+    policies,
+    pools,
+    revisions,
+    snapshots,
+    trajectories,
+    verdicts,
+    walks,
+)
+from service.store.clusters import MemberRow
+from service.store.engine import transaction
+from service.store.files import FileStore
+from service.store.ledger import ExpectedItem
+from service.store.models import (
+    AgentVersion,
+    EvaluationRun,
+    LedgerItem,
+    LedgerState,
+    Problem,
+    Race,
+    Snapshot,
+    Trajectory,
+)
+from service.store.pools import PoolRow
+from service.store.snapshots import NewRow
+from service.store.trajectories import NewTrajectory
+from service.store.verdicts import NewVerdict
+from tests.domain.rows import make_row
+
+NOW = datetime(2026, 5, 4, 19, 0, tzinfo=UTC)
+HOSTILE = '<script>alert("agent")</script><b>'
+RULES = DEFAULT_POLICIES.rules.digest
+POOLS = {"p-train": "train", "p-eval": "eval", "p-reserve": "reserve", "p-quarantined": "quarantined"}
+UNASSIGNED = "p-new"
+PROBLEMS = (*POOLS, UNASSIGNED)
+SECRET_QUERY = "the query of a held-out problem"
+
+
+def payload(query: str) -> bytes:
+    """A legacy dialogue of one step, with a bare NaN, half a character and markup in it."""
+    call = {"name": "find_product", "parameters": {"q": query}, "tool_call_id": "1", "result": [{"title": HOSTILE}]}
+    message = {"think": f"I look for {query} \ud83d", "tool_call": [call], "response": ""}
+    step = {"completion": {"message": message}, "extra_info": {"query": query, "step": float("nan")}}
+    return json.dumps([step]).encode()
+
+
+def add_harvest(session: Session) -> None:
+    """One race, two agents, five problems each, of which one was never given."""
+    listings.save_race(
+        session,
+        Race(
+            race_id="race-1",
+            suite_id=3,
+            race_number=7,
+            status="RACE_COMPLETE",
+            started_at=NOW,
+            completed_at=NOW,
+            source={},
+        ),
+    )
+    listings.save_agents(
+        session,
+        [
+            AgentVersion(
+                agent_version_id=version,
+                agent_name=name,
+                miner_hotkey="5Hot",
+                version_number=1,
+                family=version,
+                source={},
+            )
+            for version, name in (("v1", "honest"), ("v2", HOSTILE))
+        ],
+    )
+    listings.save_runs(
+        session,
+        [
+            EvaluationRun(
+                eval_run_id=f"run-{version}",
+                agent_version_id=version,
+                race_id="race-1",
+                suite_id=3,
+                validator_hotkey="5Val",
+                phase="RACE",
+                kind="legacy_shoppingbench",
+                status="SUCCESS",
+                is_included=True,
+                source={},
+            )
+            for version in ("v1", "v2")
+        ],
+    )
+    listings.save_problems(
+        session,
+        [
+            Problem(
+                problem_id=name,
+                kind="legacy_shoppingbench",
+                category="Product",
+                suite_id=3,
+                query=SECRET_QUERY,
+                reward=[{"product_id": "gold-77"}],
+            )
+            for name in PROBLEMS
+        ],
+    )
+    session.flush()
+    items = [
+        ExpectedItem(run, name, name, None, {"status": "SUCCESS", "success": True, "score": 1.0})
+        for run in ("run-v1", "run-v2")
+        for name in PROBLEMS
+    ]
+    ledger.expect(session, items, NOW)
+    # p-new of the second run is never given.
+    rows = session.execute(select(LedgerItem.ledger_id, LedgerItem.eval_run_id, LedgerItem.item_key)).all()
+    lost = next(row.ledger_id for row in rows if (row.eval_run_id, row.item_key) == ("run-v2", UNASSIGNED))
+    ledger.mark_refused(session, lost, LedgerState.GONE, "no_object", NOW)
+    given = [row for row in rows if row.ledger_id != lost]
+    trajectories.add(
+        session,
+        [
+            NewTrajectory(
+                row.ledger_id,
+                row.eval_run_id,
+                row.item_key,
+                row.item_key,
+                "legacy_shoppingbench",
+                payload(SECRET_QUERY),
+                "e" * 64,
+                {"judgement": {"status": "SUCCESS", "success": True, "components": {"gold": "gold-77"}}},
+            )
+            for row in given
+        ],
+    )
+    ledger.mark_fetched(session, [row.ledger_id for row in given], NOW)
+    walk = walks.begin(session)
+    walks.finish(session, walk, races=1, runs=2, items=10, faults={})
+
+
+def add_verdicts(session: Session) -> None:
+    """All but the last trajectory are judged: the first agent's are kept, the second's rejected."""
+    policies.record(session, "rules", "sluice-1", RULES, {})
+    unjudged = list(verdicts.unjudged(session, RULES, 100))
+    half = len(PROBLEMS)
+    verdicts.add(
+        session,
+        RULES,
+        [
+            NewVerdict(
+                trajectory_id,
+                "e" * 64,
+                *(("kept", "kept", "agentic") if place < half else ("rejected", "loop", "scripted")),
+                "claimed",
+                [{"step": 0, "call": 0, "issuer": "model", "trust": "claimed", "rule": "content", "inference": 0}],
+                {"reasoning_unjudged": True},
+                ["secret-answer"],
+                SECRET_QUERY,
+            )
+            for place, trajectory_id in enumerate(unjudged[:-1])
+        ],
+    )
+
+
+def add_pools(session: Session) -> int:
+    """Every problem but one in the pool of its name; returns the assignment's id."""
+    for kind in ("leaks", "pools"):
+        policies.record(session, kind, kind, f"{kind}-digest", {})
+    revision = revisions.seal(session)
+    clustering = clusters.save(
+        session,
+        revision=revision,
+        plan_digest="leaks-digest",
+        rules_digest=RULES,
+        facts_known=1,
+        members=[MemberRow(name, name, SECRET_QUERY, True, "gold-known", [], [f"gold-{name}"]) for name in POOLS],
+        edges=[],
+    )
+    members = [PoolRow(name, pool, pool, "draw") for name, pool in POOLS.items()]
+    return pools.save(session, clustering_id=clustering, plan_digest="pools-digest", members=members)
+
+
+def publish(session: Session, files: FileStore, assignment_id: int, rows_per_split: int = 3) -> str:
+    """A snapshot of generated rows; returns its id."""
+    spec = SnapshotSpec(rules="sluice-1/1", rules_digest=RULES, leak_plan_digest="l", pool_plan_digest="p")
+    report = {"ok": True, "checks": [{"name": "gold_ids", "ok": True, "count": 0, "examples": []}], "figures": {}}
+    with files.draft() as draft:
+        for split, first in ((Split.TRAIN, 1), (Split.EVAL, 101)):
+            rows = [make_row(number) for number in range(first, first + rows_per_split)]
+            for row in sorted(rows, key=lambda row: row.row_id):
+                draft.add(split, row)
+        contents = draft.finish()
+        manifest = build_manifest(spec, contents.parts, contents.files, {}, report, ["race-1"])
+        draft.publish(manifest, report)
+    snapshot = Snapshot(
+        snapshot_id=manifest.snapshot_id,
+        spec=manifest.spec,
+        manifest=msgspec.to_builtins(manifest),
+        audit=report,
+        train_rows=rows_per_split,
+        eval_rows=rows_per_split,
+    )
+    trajectory_id = session.scalars(select(Trajectory.trajectory_id)).first()
+    assert trajectory_id is not None
+    snapshots.record(session, snapshot, [NewRow(trajectory_id, "p-train", "agentic", "train")])
+    snapshots.decide(session, assignment_id, manifest.spec_digest, snapshot_id=manifest.snapshot_id, refusal=None)
+    return manifest.snapshot_id
+
+
+def fill(engine: Engine, folder: Path) -> str:
+    """Put in everything; returns the snapshot's id."""
+    with transaction(engine) as session:
+        add_harvest(session)
+        add_verdicts(session)
+        return publish(session, FileStore(folder), add_pools(session))
