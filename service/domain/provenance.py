@@ -152,9 +152,7 @@ class _Log:
         elif backing.unbacked:
             self.gap = "client_bypassed"
         self.unread = [reply.unread for reply in replies if reply.unread]
-        self.dropped_starts = [
-            reply.timestamp_ms - reply.duration_ms for reply in trajectory.inferences if reply.dropped
-        ]
+        self.dropped_ends = [reply.timestamp_ms for reply in trajectory.inferences if reply.dropped]
 
     def issuer(self, step: Step, call: ToolCall, inference: int | None, terminated: bool) -> tuple[Issuer, str]:
         """Who issued a call, and the rule that says so."""
@@ -164,7 +162,7 @@ class _Log:
             return Issuer.MODEL, "reply_holds_call"
         if self.gap is not None:
             return Issuer.UNKNOWN, self.gap
-        if any(step.timestamp_ms is None or start <= step.timestamp_ms for start in self.dropped_starts):
+        if any(step.timestamp_ms is None or end <= step.timestamp_ms for end in self.dropped_ends):
             return Issuer.UNKNOWN, "reply_dropped"
         if any(call.name in text for text in self.unread):
             return Issuer.UNKNOWN, "reply_unread"
