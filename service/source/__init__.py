@@ -1,0 +1,23 @@
+"""Clients of where SN15's trajectories come from. The only package that knows ORO's field names; it stores nothing."""
+
+from urllib.parse import urlsplit
+
+from redis import Redis
+
+from service.config import Settings
+from service.source.budget import Budget, RedisBudget, Unthrottled
+from service.source.calls import open_client
+from service.source.oro import OroSource
+
+_REDIS_TIMEOUT_SECONDS = 5.0
+
+
+def open_source(settings: Settings, redis_url: str) -> OroSource:
+    """The source the settings name, within a budget that all processes on this Redis share."""
+    budget: Budget = Unthrottled()
+    if settings.requests_per_minute:
+        timeout = _REDIS_TIMEOUT_SECONDS
+        redis = Redis.from_url(redis_url, socket_timeout=timeout, socket_connect_timeout=timeout)
+        host = urlsplit(settings.source_url).hostname or settings.source_url
+        budget = RedisBudget(redis, host, settings.requests_per_minute)
+    return OroSource(settings.source_url, budget, open_client(), settings.object_hosts)

@@ -1,0 +1,143 @@
+"""What the source lists and gives, as values. No field here is trusted text: strangers wrote the names and queries.
+
+`raw` keeps the row as it came, with unknown fields and unknown enum values.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from service.domain.trajectory import ExecutionKind
+from service.source.refusals import Refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentListing:
+    """One agent version, as a race or the leaderboard names it."""
+
+    agent_version_id: str
+    agent_name: str | None
+    miner_hotkey: str | None
+    version_number: int | None
+    raw: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaceListing:
+    """One race with the agent versions in it. `status` is whatever the API says, `RACE_COMPLETE` once it is over."""
+
+    race_id: str
+    suite_id: int | None
+    status: str
+    race_number: int | None
+    """Restarts on a new suite: never a key."""
+    started_at: datetime | None
+    completed_at: datetime | None
+    agents: tuple[AgentListing, ...]
+    raw: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteListing:
+    """One problem suite."""
+
+    suite_id: int
+    kind: ExecutionKind
+    world: str | None
+    """The catalogue its episodes play in; None for legacy suites."""
+    raw: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunListing:
+    """One validator's run of one agent version."""
+
+    eval_run_id: str
+    agent_version_id: str
+    race_id: str | None
+    """None for a qualifying run."""
+    suite_id: int | None
+    validator_hotkey: str | None
+    phase: str
+    """`RACE` or `QUALIFYING`."""
+    status: str
+    is_included: bool
+    invalidated_at: datetime | None
+    completed_at: datetime | None
+    kind: ExecutionKind
+    raw: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemListing:
+    """One item of a run: a legacy problem or an envpack episode."""
+
+    eval_run_id: str
+    agent_version_id: str
+    item_key: str
+    """Unique within its run: the problem_id, or the episode's task."""
+    problem_id: str
+    kind: ExecutionKind
+    category: str | None
+    """Lower case: product, shop, voucher; the task family for envpack."""
+    query: str | None
+    """As the API gives it: never, for problems of a hidden bank."""
+    released: bool
+    """False: the API itself says that details are withheld. True is no promise."""
+    episode_result_id: str | None
+    judgement: dict[str, Any]
+    """JSON-able fields of the domain's Judgement."""
+    raw: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemListing:
+    """One problem of a public suite."""
+
+    problem_id: str
+    kind: ExecutionKind
+    suite_id: int
+    category: str | None
+    query: str | None
+    reward: dict[str, Any] | list[Any] | None
+    """The gold answer as published; None where it is not."""
+    voucher: dict[str, Any] | None
+    raw: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchTarget:
+    """What to ask for to get one item's trajectory."""
+
+    kind: ExecutionKind
+    agent_version_id: str
+    eval_run_id: str
+    problem_id: str
+    episode_result_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Bytes of one object, unpacked."""
+
+    payload: bytes
+    wire_bytes: int
+    """Bytes that came over the wire."""
+
+    @property
+    def size(self) -> int:
+        """Unpacked bytes."""
+        return len(self.payload)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """No bytes, and why. `retry_at` is None for terminal refusals."""
+
+    reason: Refusal
+    retry_at: datetime | None
+
+    @property
+    def terminal(self) -> bool:
+        """Whether asking again cannot help."""
+        return self.reason.terminal
