@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from service.errors import SluiceError
@@ -14,6 +15,7 @@ from workers.context import Context
 
 RACE_COMPLETE = "RACE_COMPLETE"
 RUN_SUCCESS = "SUCCESS"
+UNCATEGORISED = "unknown"
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +27,7 @@ class Walk:
     races: int = 0
     runs: int = 0
     items: int = 0
-    agents_seen: set[str] = field(default_factory=set)
+    agents: set[str] = field(default_factory=set)
 
 
 def walk(context: Context) -> None:
@@ -37,13 +39,17 @@ def walk(context: Context) -> None:
     with transaction(context.engine) as session:
         walk_id = walks.begin(session)
         walked = listings.walked_races(session)
-    seen = Walk()
+        settled = listings.settled_agents(session, RUN_SUCCESS)
+    seen, odd_before = Walk(), Counter(context.source.oddities.counts())
     try:
         _save_problems(list(context.source.problems()), context)
-        for race in context.source.races():
+        for race in context.source.races(skip=walked):
             seen.races += 1
-            if race.race_id not in walked:
-                _walk_race(race, context, seen)
+            _walk_race(race, context, seen)
+        for agent in context.source.agents():
+            if agent.agent_version_id not in seen.agents | settled:
+                _save_agents([agent], context)
+                _walk_agent(agent.agent_version_id, context, seen)
     except SluiceError as error:
         with transaction(context.engine) as session:
             walks.break_off(session, walk_id, str(error))
@@ -55,18 +61,19 @@ def walk(context: Context) -> None:
             races=seen.races,
             runs=seen.runs,
             items=seen.items,
-            faults=Counter(context.source.take_faults()),
+            oddities={
+                oddity.value: n for oddity, n in (Counter(context.source.oddities.counts()) - odd_before).items()
+            },
         )
 
 
 def _walk_race(race: RaceListing, context: Context, seen: Walk) -> None:
     with transaction(context.engine) as session:
         listings.save_race(session, _race(race))
-        listings.save_agents(session, [_agent(agent) for agent in race.agents])
+    _save_agents(race.agents, context)
     open_runs = 0
     for agent in race.agents:
-        if agent.agent_version_id not in seen.agents_seen:
-            seen.agents_seen.add(agent.agent_version_id)
+        if agent.agent_version_id not in seen.agents:
             open_runs += _walk_agent(agent.agent_version_id, context, seen)
     if race.status == RACE_COMPLETE and not open_runs:
         with transaction(context.engine) as session:
@@ -75,6 +82,7 @@ def _walk_race(race: RaceListing, context: Context, seen: Walk) -> None:
 
 def _walk_agent(agent_version_id: str, context: Context, seen: Walk) -> int:
     """List the runs of one agent version and the items of each; returns how many runs may still get items."""
+    seen.agents.add(agent_version_id)
     runs = context.source.runs(agent_version_id)
     with transaction(context.engine) as session:
         races = {(run.race_id, run.suite_id) for run in runs if run.race_id is not None}
@@ -109,12 +117,17 @@ def _list_items(run: RunListing, context: Context, seen: Walk) -> bool:
     return len(released) == len(items)
 
 
+def _save_agents(agents: Iterable[AgentListing], context: Context) -> None:
+    with transaction(context.engine) as session:
+        listings.save_agents(session, [_agent(agent) for agent in agents])
+
+
 def _save_problems(problems: list[ProblemListing], context: Context) -> None:
     rows = [
         Problem(
             problem_id=problem.problem_id,
             kind=problem.kind,
-            category=problem.category,
+            category=problem.category or UNCATEGORISED,
             suite_id=problem.suite_id,
             query=problem.query,
             reward=[problem.reward] if isinstance(problem.reward, dict) else problem.reward,
@@ -170,7 +183,7 @@ def _problem_of(item: ItemListing, suite_id: int | None) -> Problem:
     return Problem(
         problem_id=item.problem_id,
         kind=item.kind,
-        category=item.category,
+        category=item.category or UNCATEGORISED,
         suite_id=suite_id,
         query=item.query,
         reward=None,

@@ -105,7 +105,7 @@ def upgrade() -> None:
         sa.Column("items", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("error", sa.String(), nullable=True),
         sa.Column(
-            "faults",
+            "oddities",
             postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
             server_default=sa.text("'{}'::jsonb"),
             nullable=False,

@@ -61,8 +61,10 @@ def save_unlisted_races(session: Session, races: Collection[tuple[str, int | Non
     """
     if not races:
         return set()
-    rows = [{"race_id": race_id, "suite_id": suite_id, "status": UNLISTED, "source": {}} for race_id, suite_id in races]
-    session.execute(insert(Race).values(rows).on_conflict_do_nothing(index_elements=["race_id"]))
+    rows = [Race(race_id=race_id, suite_id=suite_id, status=UNLISTED, source={}) for race_id, suite_id in races]
+    session.execute(
+        insert(Race).values([_values(row) for row in rows]).on_conflict_do_nothing(index_elements=["race_id"])
+    )
     ids = [race_id for race_id, _ in races]
     return set(session.scalars(select(Race.race_id).where(Race.race_id.in_(ids), Race.status == complete)))
 
@@ -81,6 +83,23 @@ def listed_runs(session: Session, agent_version_id: str) -> set[str]:
             )
         )
     )
+
+
+def settled_agents(session: Session, status: str) -> set[str]:
+    """Agent versions with runs, all of which are in the ledger or will never be.
+
+    Args:
+        session: open transaction.
+        status: status of the runs that count; of those, included and not invalidated ones must be listed.
+    """
+    open_run = (
+        (EvaluationRun.status == status)
+        & EvaluationRun.is_included
+        & EvaluationRun.invalidated_at.is_(None)
+        & EvaluationRun.listed_at.is_(None)
+    )
+    by_agent = select(EvaluationRun.agent_version_id).group_by(EvaluationRun.agent_version_id)
+    return set(session.scalars(by_agent.having(func.count().filter(open_run) == 0)))
 
 
 def mark_race_walked(session: Session, race_id: str, at: datetime) -> None:

@@ -16,12 +16,12 @@ def begin(session: Session) -> int:
     return walk.walk_id
 
 
-def finish(session: Session, walk_id: int, *, races: int, runs: int, items: int, faults: Mapping[str, int]) -> None:
+def finish(session: Session, walk_id: int, *, races: int, runs: int, items: int, oddities: Mapping[str, int]) -> None:
     """Note what a completed walk saw."""
     session.execute(
         update(Walk)
         .where(Walk.walk_id == walk_id)
-        .values(finished_at=func.now(), races=races, runs=runs, items=items, faults=dict(faults))
+        .values(finished_at=func.now(), races=races, runs=runs, items=items, oddities=dict(oddities))
     )
 
 

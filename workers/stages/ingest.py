@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import msgspec
-from service.source.listing import Fetched, FetchTarget, Refused
-from service.source.refusals import Refusal
 
 from service.domain.provenance import Evidence
 from service.domain.trajectory import ExecutionKind, Judgement
+from service.source.listing import Fetched, FetchTarget, Refused
+from service.source.refusals import Refusal
 from service.store import ledger, trajectories
 from service.store.engine import transaction
 from service.store.ledger import Target
@@ -21,9 +21,8 @@ FLUSH_BYTES = 8 * 1024 * 1024
 """Fetched bytes held in memory before they are stored."""
 MAX_ATTEMPTS = 5
 """Failures in a row after which an item rests for `REST`."""
-FIRST_BACKOFF = timedelta(seconds=2)
 REST = timedelta(hours=6)
-EMBARGOES = frozenset({Refusal.RACE_IN_FLIGHT, Refusal.NOT_RELEASED})
+EMBARGOES = frozenset({Refusal.RACE_IN_FLIGHT, Refusal.NOT_RELEASED, Refusal.FEEDBACK_ABSENT})
 
 
 def run(ids: Sequence[int], context: Context, claimant: str) -> list[int]:
@@ -72,7 +71,7 @@ def after_refusal(refused: Refused, attempts: int, now: datetime) -> tuple[Ledge
         return LedgerState.EMBARGOED, refused.retry_at or now + refused.reason.delay
     if attempts + 1 >= MAX_ATTEMPTS:
         return LedgerState.FAILED, now + REST
-    return LedgerState.FAILED, refused.retry_at or now + FIRST_BACKOFF * 2**attempts
+    return LedgerState.FAILED, refused.retry_at or now + refused.reason.delay
 
 
 def _request(target: Target) -> FetchTarget:

@@ -146,5 +146,5 @@ class Walk(Base):
     items: Mapped[int] = mapped_column(BigInteger, server_default="0")
     error: Mapped[str | None]
     """Why the walk was broken off; None while it runs and when it was completed."""
-    faults: Mapped[JsonObject] = mapped_column(server_default=text("'{}'::jsonb"))
-    """Counts by typed fault of what was listed but could not be read."""
+    oddities: Mapped[JsonObject] = mapped_column(server_default=text("'{}'::jsonb"))
+    """Counts by kind of what the source listed otherwise than is known, `source.Oddity` values."""
