@@ -5,8 +5,10 @@ A search, not a rule: `queries.near_equal` says what counts, and this finds all 
 to both, so they meet within the grams that hold the first 1 - t of each one's weight (the prefix).
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from service.domain.queries import QueryRule, Similarity, informative
 
 Ints: TypeAlias = NDArray[np.int64]
+Small: TypeAlias = NDArray[np.int32]
 
 BATCH_PAIRS = 250_000
 """Candidate pairs held at once; bounds memory, never the result."""
@@ -32,15 +35,15 @@ class NearPair(NamedTuple):
 class _Index:
     """Grams of all texts, text by text, each text's rarest first. Arrays of shape (postings,) unless stated."""
 
-    gram: Ints
+    gram: Small
     """Rank of the gram by rarity."""
-    weight: Ints
-    owner: Ints
+    weight: Small
+    owner: Small
     start: Ints
     """Shape (texts + 1,): where each text's grams start."""
     total: Ints
     """Shape (texts,): weight of each text."""
-    tail: Ints
+    tail: Small
     """Weight of this gram and those after it in its text."""
 
 
@@ -51,58 +54,54 @@ def near_pairs(texts: Sequence[str], rule: QueryRule) -> list[NearPair]:
         texts: distinct normalised texts; those with too few informative words are never paired.
         rule: weights and threshold; the threshold must be above 0.
     """
-    eligible = np.array(
-        [at for at, text in enumerate(texts) if informative(text, rule) >= rule.informative_tokens], dtype=np.int64
-    )
-    if eligible.size < 2:
+    eligible = [at for at, text in enumerate(texts) if text and informative(text, rule) >= rule.informative_tokens]
+    if len(eligible) < 2:
         return []
-    index = _build(*_postings([texts[at] for at in eligible], rule))
+    index = _build_index([texts[at] for at in eligible], rule)
     found: dict[tuple[int, int], Similarity] = {}
     for left, right in _candidates(index, rule.threshold):
         shared = _shared_weight(index, left, right)
         union = index.total[left] + index.total[right] - shared
         near = np.flatnonzero(shared >= rule.threshold * union)
         for at in near:
-            a, b = int(eligible[left[at]]), int(eligible[right[at]])
+            a, b = eligible[left[at]], eligible[right[at]]
             found[a, b] = Similarity(int(shared[at]), int(union[at]))
     return [NearPair(a, b, similarity) for (a, b), similarity in sorted(found.items())]
 
 
-def _postings(texts: Sequence[str], rule: QueryRule) -> tuple[Ints, Ints, Ints]:
-    """(gram, owner, weight) of every word and neighbouring pair, repeats included."""
-    vocabulary: dict[str, int] = {}
-    flat = np.fromiter(
-        (vocabulary.setdefault(word, len(vocabulary)) for text in texts for word in text.split()), dtype=np.int64
-    )
-    owner = np.repeat(np.arange(len(texts)), [text.count(" ") + 1 if text else 0 for text in texts])
-    word_weight = np.array([rule.word_weight(word) for word in vocabulary], dtype=np.int64)
-    inside = np.flatnonzero(owner[1:] == owner[:-1])
-    first, second = flat[inside], flat[inside + 1]
-    size = len(vocabulary)
-    return (
-        np.concatenate([flat, size + first * size + second]),
-        np.concatenate([owner, owner[inside]]),
-        np.concatenate([word_weight[flat], word_weight[first] * word_weight[second] // rule.rare_weight]),
-    )
-
-
-def _build(gram: Ints, owner: Ints, weight: Ints) -> _Index:
-    names, place = np.unique(gram, return_inverse=True)
-    weight_of = np.zeros(names.size, dtype=np.int64)
-    weight_of[place] = weight
-    keys = _distinct(owner * names.size + place)
-    frequency = np.bincount(keys % names.size, minlength=names.size)
-    by_rarity = np.lexsort((np.arange(names.size), frequency))
+def _build_index(texts: Sequence[str], rule: QueryRule) -> _Index:
+    """Index texts of at least one word each."""
+    keys, weight_of = _postings(texts, rule)
+    gram = keys % weight_of.size
+    by_rarity = np.argsort(np.bincount(gram, minlength=weight_of.size), kind="stable")
     rank = np.empty_like(by_rarity)
-    rank[by_rarity] = np.arange(names.size)
-    ordered = np.sort(keys // names.size * names.size + rank[keys % names.size])
-    owners, grams = ordered // names.size, ordered % names.size
-    weights = weight_of[by_rarity][grams]
-    start = np.searchsorted(owners, np.arange(owners[-1] + 2))
-    running = np.concatenate([[0], np.cumsum(weights)])
-    total = running[start[1:]] - running[start[:-1]]
-    tail = running[start[owners + 1]] - running[:-1]
-    return _Index(grams, weights, owners, start, total, tail)
+    rank[by_rarity] = np.arange(weight_of.size)
+    keys += rank[gram] - gram
+    keys.sort()
+    owner, gram = keys // weight_of.size, keys % weight_of.size
+    weight = weight_of[by_rarity][gram]
+    start = np.searchsorted(owner, np.arange(len(texts) + 1))
+    running = np.concatenate([[0], np.cumsum(weight)])
+    total = np.diff(running[start])
+    tail = running[start[owner + 1]] - running[:-1]
+    return _Index(
+        gram.astype(np.int32), weight.astype(np.int32), owner.astype(np.int32), start, total, tail.astype(np.int32)
+    )
+
+
+def _postings(texts: Sequence[str], rule: QueryRule) -> tuple[Ints, Ints]:
+    """Every (text, gram) once, spelled text * grams + gram and sorted; and each gram's weight, shape (grams,)."""
+    vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
+    words = chain.from_iterable(map(str.split, texts))
+    flat = np.fromiter(map(vocabulary.__getitem__, words), dtype=np.int64)
+    owner = np.repeat(np.arange(len(texts)), [text.count(" ") + 1 for text in texts])
+    inside = np.flatnonzero(owner[1:] == owner[:-1])
+    size = len(vocabulary)
+    pairs, place = np.unique(flat[inside] * size + flat[inside + 1], return_inverse=True)
+    weight = np.array([rule.word_weight(word) for word in vocabulary], dtype=np.int64)
+    weight_of = np.concatenate([weight, weight[pairs // size] * weight[pairs % size] // rule.rare_weight])
+    keys = np.concatenate([owner * weight_of.size + flat, owner[inside] * weight_of.size + size + place])
+    return _distinct(keys), weight_of
 
 
 def _distinct(keys: Ints) -> Ints:
@@ -132,7 +131,7 @@ def _pairs(index: _Index, by_gram: Ints, rows: Ints, partners: Ints, threshold: 
     one = np.repeat(rows, partners)
     step = np.arange(one.size) - np.repeat(np.cumsum(partners) - partners, partners) + 1
     x, y = by_gram[one], by_gram[one + step]
-    left, right = index.owner[x], index.owner[y]
+    left, right = index.owner[x].astype(np.int64), index.owner[y].astype(np.int64)
     # Where two texts first meet, all they share lies in both tails; J >= t needs (1 + t) * shared >= t * (sum of both).
     most = np.minimum(index.tail[x], index.tail[y])
     possible = (1 + threshold) * most >= threshold * (index.total[left] + index.total[right])
