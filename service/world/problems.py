@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -136,8 +137,10 @@ class _Maker:
                 query = _renumbered(self._rng, origin.query)
                 return self._problem(Category.PRODUCT, origin.targets, None, origin, relation, query)
             case Relation.SHARED_GOLD:
-                plain = self._constrained(self._by_id[gold.product_id], priced=False)
-                targets = (plain or gold, *self._draw(2, one_shop=False, priced=False))
+                unpriced = self._constrained(self._by_id[gold.product_id], priced=False)
+                if unpriced is None:
+                    return None
+                targets = (unpriced, *self._draw(2, one_shop=False, priced=False))
                 return self._problem(Category.VOUCHER, targets, self._voucher("platform", targets), origin, relation)
             case Relation.TWIN:
                 return self._twin(origin, gold)
@@ -274,6 +277,7 @@ def _renumbered(rng: random.Random, query: str) -> str:
     return "".join(word + ("  " if rng.random() < 0.3 else " ") for word in shifted.split(" "))
 
 
-def _grams(text: str) -> set[str]:
+@lru_cache(maxsize=8192)
+def _grams(text: str) -> frozenset[str]:
     tokens = words(text)
-    return {*tokens, *(" ".join(pair) for pair in itertools.pairwise(tokens))}
+    return frozenset([*tokens, *(" ".join(pair) for pair in itertools.pairwise(tokens))])
