@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from service.domain.chat import chat_messages, render_chat
+from service.domain.chat_size import bytes_at_most
 from service.domain.prompts import tool_set
 from service.domain.provenance import TERMINATE, Evidence, Provenance, StructuralClass
 from service.domain.replies import call_key
@@ -58,6 +59,9 @@ class Reason(StrEnum):
     KEPT = "kept"
     """No gate failed."""
 
+
+OF_OUTCOME = frozenset({Reason.NOT_SUCCESSFUL, Reason.REASONING_LOW, Reason.REASONING_UNJUDGED})
+"""What SN15 thought of a row; a clean failure may fail these and no other gate."""
 
 CLASS_REASON = {
     StructuralClass.MIXED: Reason.CLASS_MIXED,
@@ -117,6 +121,9 @@ class Case:
     @cached_property
     def tokens(self) -> int | None:
         """Tokens of the rendered chat; None where its size shows that they fit, as tokens never outnumber bytes."""
+        bound = bytes_at_most(self.trajectory, [*self.results, *(_encoded(call.arguments) for call in self.calls)])
+        if bound is not None and bound <= self.rules.token_budget:
+            return None
         messages = chat_messages(self.trajectory, self.provenance.calls)
         text = render_chat(messages, tool_set(self.trajectory.kind, self.calls).schemas)
         return self._count_tokens(text) if len(text.encode(errors="replace")) > self.rules.token_budget else None
@@ -126,12 +133,19 @@ Gate = Callable[[Case], Reason | None]
 
 
 def failed(case: Case) -> tuple[Reason, ...]:
-    """Reasons of all failing gates, in the order of the gates. A row that cannot be read fails only for that."""
+    """Reasons of failing gates, in the order of the gates. A row that cannot be read fails only for that.
+
+    The token budget is asked last, of rows that no other gate but their outcome's rejects: an exact count costs more
+    than all the rest.
+    """
     unreadable = _unreadable(case)
     if unreadable is not None:
         return (unreadable,)
     gates = LEGACY_GATES if case.trajectory.kind is ExecutionKind.LEGACY else ENVPACK_GATES
-    return tuple(reason for gate in gates if (reason := gate(case)) is not None)
+    reasons = tuple(reason for gate in gates if (reason := gate(case)) is not None)
+    if OF_OUTCOME.issuperset(reasons) and _over_budget(case):
+        return (*reasons, Reason.TOKEN_BUDGET)
+    return reasons
 
 
 def _unreadable(case: Case) -> Reason | None:
@@ -171,12 +185,11 @@ def _abstains(call: ToolCall) -> bool:
     return isinstance(call.arguments, dict) and call.arguments.get("abstain") is True
 
 
-def _token_budget(case: Case) -> Reason | None:
+def _over_budget(case: Case) -> bool:
     try:
-        over = (case.tokens or 0) > case.rules.token_budget
+        return (case.tokens or 0) > case.rules.token_budget
     except RecursionError:
-        over = True  # nested too deep to be rendered at all
-    return Reason.TOKEN_BUDGET if over else None
+        return True  # nested too deep to be rendered at all
 
 
 def _think_then_stop(case: Case) -> Reason | None:
@@ -274,7 +287,6 @@ LEGACY_GATES: Sequence[Gate] = (
     _pairing,
     _recommend_count,
     _arguments,
-    _token_budget,
     _think_then_stop,
     _terminated,
     _success,
@@ -292,7 +304,6 @@ ENVPACK_GATES: Sequence[Gate] = (
     _pairing,
     _order_count,
     _arguments,
-    _token_budget,
     _ended,
     _success,
     _loop,

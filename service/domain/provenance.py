@@ -171,18 +171,22 @@ class _Log:
 
 def _held_calls(trajectory: Trajectory, replies: Sequence[ReplyCalls]) -> dict[tuple[int, int], int]:
     """Which reply holds which call: equal calls are paired in order, each call of a reply once."""
+    emitted = [(inference, call) for inference, reply in enumerate(replies) for call in reply.calls]
+    executed = [(step.index, index, call) for step in trajectory.steps for index, call in enumerate(step.calls)]
+    if len(emitted) == len(executed) and all(
+        held.name == call.name and held.arguments == call.arguments
+        for (_, held), (_, _, call) in zip(emitted, executed, strict=True)
+    ):
+        # The usual case, told without spelling anything out: call by call the same, so pairing in order is this.
+        return {(step, index): inference for (inference, _), (step, index, _) in zip(emitted, executed, strict=True)}
     holders: dict[str, deque[int]] = {}
-    for inference, reply in enumerate(replies):
-        for held in reply.calls:
-            holders.setdefault(call_key(held.name, held.arguments), deque()).append(inference)
+    for inference, held in emitted:
+        holders.setdefault(call_key(held.name, held.arguments), deque()).append(inference)
     pairs: dict[tuple[int, int], int] = {}
-    if not holders:
-        return pairs
-    for step in trajectory.steps:
-        for index, call in enumerate(step.calls):
-            waiting = holders.get(call_key(call.name, call.arguments))
-            if waiting:
-                pairs[step.index, index] = waiting.popleft()
+    for step, index, call in executed if holders else ():
+        waiting = holders.get(call_key(call.name, call.arguments))
+        if waiting:
+            pairs[step, index] = waiting.popleft()
     return pairs
 
 
@@ -205,8 +209,14 @@ def _prompts(trajectory: Trajectory, held: dict[tuple[int, int], int]) -> list[t
 
 
 def _think_verbatim(trajectory: Trajectory) -> tuple[bool | None, ...]:
-    said = plain_text(" ".join(reply.content for reply in trajectory.inferences if reply.content))
-    return tuple(plain_text(step.think) in said if said and step.think else None for step in trajectory.steps)
+    said = " ".join(reply.content for reply in trajectory.inferences if reply.content)
+    if not said:
+        return (None,) * len(trajectory.steps)
+    found = tuple(step.think in said if step.think else None for step in trajectory.steps)
+    if False not in found:
+        return found
+    said = plain_text(said)
+    return tuple(plain_text(step.think) in said if step.think else None for step in trajectory.steps)
 
 
 def _structural_class(trajectory: Trajectory, issuers: set[Issuer], grade: Trust, echoes: bool) -> StructuralClass:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from service.domain.gates import Case, Reason, failed
+from service.domain.gates import OF_OUTCOME, Case, Reason, failed
 from service.domain.provenance import CallProvenance, Evidence, Issuer, StructuralClass, Trust, attribute
 from service.domain.rules import RuleSet
 from service.domain.trajectory import ExecutionKind, Trajectory
@@ -72,8 +72,7 @@ def judge(trajectory: Trajectory, evidence: Evidence, rules: RuleSet, count_toke
 def _outcome(reasons: tuple[Reason, ...], rules: RuleSet) -> tuple[Outcome, Reason]:
     if not reasons:
         return Outcome.KEPT, Reason.KEPT
-    clean = {*reasons} <= {Reason.NOT_SUCCESSFUL, Reason.REASONING_LOW, Reason.REASONING_UNJUDGED}
-    if clean and reasons[0] is Reason.NOT_SUCCESSFUL and rules.keep_negatives:
+    if OF_OUTCOME.issuperset(reasons) and reasons[0] is Reason.NOT_SUCCESSFUL and rules.keep_negatives:
         return Outcome.KEPT_NEGATIVE, Reason.NOT_SUCCESSFUL
     return Outcome.REJECTED, reasons[0]
 

@@ -177,8 +177,9 @@ def product_ids(arguments: dict[str, Any] | str) -> tuple[str, ...]:
         return ()
     named = next((arguments[key] for key in LIST_KEYS if arguments.get(key)), "")
     parts = named if isinstance(named, list) else str(named).split(",")
-    ids = (str(part).strip() for part in parts if isinstance(part, str | int))
-    return tuple(dict.fromkeys(name for name in ids if name))
+    ids = dict.fromkeys([str(part).strip() for part in parts if isinstance(part, (str, int))])
+    ids.pop("", None)
+    return tuple(ids)
 
 
 def parse(payload: bytes, kind: ExecutionKind) -> Trajectory:

@@ -174,7 +174,11 @@ def _size(call: ToolCall) -> int:
 def _asked_text(params: dict[str, Any]) -> str:
     """A search's words; the log spells them quoted, and clients quote them twice."""
     words = params.get("q") or params.get("query") or ""
-    return plain_text(unquote_plus(unquote_plus(words))).lower() if isinstance(words, str) else ""
+    if not isinstance(words, str):
+        return ""
+    if "%" in words or "+" in words:
+        words = unquote_plus(unquote_plus(words))
+    return plain_text(words).lower()
 
 
 def _log_whole(trajectory: Trajectory) -> bool:

@@ -53,7 +53,7 @@ OUTCOMES = {
         "loop": 1,
     },
     "ref_mid": {"kept": 98, "kept_negative": 7},
-    "ref_repeats": {"not_successful": 33, "loop": 21, "token_budget": 3, "class_mixed": 2, "empty": 1},
+    "ref_repeats": {"not_successful": 36, "loop": 21, "class_mixed": 2, "empty": 1},
     "regex_zero": {"not_successful": 63, "class_scripted": 56, "empty": 1},
     "slow_mixed": {"empty": 25, "recommend_count": 5},
     "spoof_echo": {"not_successful": 38, "class_echoed": 36, "empty": 1},
