@@ -1,5 +1,7 @@
 """Where things run: the environment, read once. What the data mean (rules, thresholds, shares) is never set here."""
 
+import json
+import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -52,3 +54,9 @@ class Settings(BaseSettings):
         if self.rate_per_minute is not None:
             return self.rate_per_minute
         return 0 if urlsplit(self.source_url).hostname in LOOPBACK_HOSTS else LIVE_RATE_PER_MINUTE
+
+    def environment(self) -> dict[str, str]:
+        """This process's environment with these settings in it, for a child process that reads its own `Settings`."""
+        told = {name: value for name, value in self.model_dump(mode="json").items() if value is not None}
+        spelt = {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
+        return {**os.environ, **{f"SLUICE_{name.upper()}": value for name, value in spelt.items()}}

@@ -1,0 +1,144 @@
+"""`sluice pull`: a snapshot from a running service into a folder, whole and verified. Trusts no name and no byte."""
+
+import hashlib
+import re
+import time
+from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+import httpx
+import msgspec
+import typer
+
+from service.cli.output import note
+from service.cli.reaudit import manifest_id
+from service.domain.manifest import AUDIT_NAME, CARD_NAME, MANIFEST_NAME, STATUS_NAME, FileEntry, Manifest
+from service.errors import ErrorCode, SluiceError
+
+TIMEOUT_SECONDS = 60.0
+TRIES = 6
+PAUSE_SECONDS = 0.5
+"""Before the second try; doubled for each one after."""
+CHUNK_BYTES = 1 << 20
+DOCUMENT_LIMIT_BYTES = 64 << 20
+PARTIAL = ".partial"
+SNAPSHOT_ID = re.compile(r"[0-9a-f]{64}")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a published snapshot.")]
+Url = Annotated[str, typer.Option("--url", help="Base URL of a Sluice service.")]
+Dest = Annotated[Path, typer.Option("--dest", help="Folder to put the files in; made if it is not there.")]
+
+
+def command(snapshot_id: Id, url: Url, dest: Dest) -> None:
+    """Download a snapshot; what is there already is not fetched again."""
+    if not SNAPSHOT_ID.fullmatch(snapshot_id):
+        raise SluiceError(ErrorCode.BAD_INPUT, f"{snapshot_id!r} is no snapshot id: 64 hexadecimal digits")
+    base = f"{url.rstrip('/')}/v1/snapshots/{snapshot_id}/files"
+    with httpx.Client(timeout=TIMEOUT_SECONDS) as client:
+        content = _document(client, f"{base}/{MANIFEST_NAME}")
+        manifest = _manifest(content, snapshot_id)
+        _claim(dest, snapshot_id)
+        for entry in manifest.files:
+            _fetch(client, f"{base}/{entry.name}", _below(dest, entry.name), entry)
+        for name in (CARD_NAME, AUDIT_NAME, STATUS_NAME):
+            _put(dest / name, _document(client, f"{base}/{name}"))
+        # Last, so that a folder with a manifest is complete.
+        _put(dest / MANIFEST_NAME, content)
+    note(f"{len(manifest.files)} files verified")
+    typer.echo(str(dest))
+
+
+def _manifest(content: bytes, snapshot_id: str) -> Manifest:
+    try:
+        manifest = msgspec.json.decode(content, type=Manifest)
+    except msgspec.DecodeError as error:
+        raise SluiceError(ErrorCode.DIGEST_MISMATCH, "the service's manifest cannot be read") from error
+    if not manifest.snapshot_id == snapshot_id == manifest_id(manifest):
+        raise SluiceError(ErrorCode.DIGEST_MISMATCH, "the service's manifest does not have the digest it is named by")
+    return manifest
+
+
+def _claim(dest: Path, snapshot_id: str) -> None:
+    """Refuse a folder that holds another snapshot."""
+    present = dest / MANIFEST_NAME
+    if present.is_file() and msgspec.json.decode(present.read_bytes(), type=Manifest).snapshot_id != snapshot_id:
+        raise SluiceError(ErrorCode.BAD_INPUT, f"{dest} holds another snapshot; choose another folder")
+    dest.mkdir(parents=True, exist_ok=True)
+
+
+def _below(dest: Path, name: str) -> Path:
+    """Where a file goes. A name is the service's word: it must stay below `dest`."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name or path.name in ("", MANIFEST_NAME):
+        raise SluiceError(ErrorCode.BAD_INPUT, f"the manifest names a file outside the snapshot: {name!r}")
+    return dest.joinpath(*path.parts)
+
+
+def _fetch(client: httpx.Client, url: str, path: Path, entry: FileEntry) -> None:
+    """Fetch one file, going on where an earlier try ended; it appears under its name once its sha256 is right."""
+    if path.is_file() and _sha256(path) == entry.sha256:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + PARTIAL)
+    for attempt in range(TRIES):
+        if attempt:
+            time.sleep(PAUSE_SECONDS * 2 ** (attempt - 1))
+        try:
+            _continue(client, url, partial, entry)
+        except httpx.TransportError as error:
+            note(f"{entry.name}: {type(error).__name__}; trying again")
+            continue
+        if _sha256(partial) == entry.sha256:
+            partial.replace(path)
+            return
+        partial.unlink()
+    raise SluiceError(ErrorCode.DIGEST_MISMATCH, f"{entry.name} could not be fetched with the sha256 it should have")
+
+
+def _continue(client: httpx.Client, url: str, partial: Path, entry: FileEntry) -> None:
+    present = partial.stat().st_size if partial.is_file() else 0
+    if present > entry.bytes:
+        partial.unlink()
+        present = 0
+    if present == entry.bytes:
+        partial.touch()
+        return
+    headers = {"Range": f"bytes={present}-", "If-Range": f'"{entry.sha256}"'} if present else {}
+    # Encoded transfer would make offsets mean something else.
+    with client.stream("GET", url, headers={"Accept-Encoding": "identity", **headers}) as answer:
+        _require_success(answer)
+        resumed = answer.status_code == httpx.codes.PARTIAL_CONTENT
+        with partial.open("ab" if resumed else "wb") as file:
+            for chunk in answer.iter_raw(CHUNK_BYTES):
+                file.write(chunk)
+                if file.tell() > entry.bytes:
+                    return
+
+
+def _document(client: httpx.Client, url: str) -> bytes:
+    try:
+        answer = client.get(url)
+    except httpx.TransportError as error:
+        raise SluiceError(ErrorCode.SERVICE_UNAVAILABLE, f"{url} does not answer: {error}") from error
+    _require_success(answer)
+    if len(answer.content) > DOCUMENT_LIMIT_BYTES:
+        raise SluiceError(ErrorCode.BAD_INPUT, f"{url} is larger than any such document")
+    return answer.content
+
+
+def _require_success(answer: httpx.Response) -> None:
+    if answer.is_success:
+        return
+    code = ErrorCode.NOT_FOUND if answer.status_code == httpx.codes.NOT_FOUND else ErrorCode.SERVICE_UNAVAILABLE
+    raise SluiceError(code, f"the service answered {answer.status_code} for {answer.url}")
+
+
+def _put(path: Path, content: bytes) -> None:
+    partial = path.with_name(path.name + PARTIAL)
+    partial.write_bytes(content)
+    partial.replace(path)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,118 @@
+"""A published snapshot audited again from the bytes of its files: whether they are what was published, and leak."""
+
+import hashlib
+import io
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+import zstandard
+from sqlalchemy import Engine
+
+from service.domain.audit import AuditReport, AuditRow, Check, audit
+from service.domain.canonical import digest
+from service.domain.manifest import FileEntry, Manifest
+from service.domain.policy import DEFAULT_POLICIES
+from service.store.auditing import KnownAnswers, known_answers
+from service.store.engine import reading
+from service.store.files import FileStore
+
+EXAMPLES = 5
+NOTHING_KNOWN = KnownAnswers(frozenset(), frozenset())
+
+
+class _Message(msgspec.Struct):
+    role: str
+    content: str | None = None
+
+
+class _Row(msgspec.Struct):
+    """The columns of a row that matter here."""
+
+    problem_id: str
+    agent_family: str
+    trajectory_key: str
+    messages: list[_Message]
+
+
+def reaudit(engine: Engine, files: FileStore, snapshot_id: str) -> AuditReport:
+    """Check the files of a snapshot against its manifest, the manifest against its id, and the rows for leaks.
+
+    Raises:
+        SluiceError: NOT_FOUND when there is no such snapshot.
+    """
+    manifest = files.manifest(snapshot_id)
+    with reading(engine) as session:
+        known = known_answers(session, snapshot_id)
+    damaged = [entry.name for entry in manifest.files if _sha256(files.path(snapshot_id, entry.name)) != entry.sha256]
+    rows: list[AuditRow] = []
+    digests: dict[str, list[str]] = defaultdict(list)
+    for entry in _row_files(manifest):
+        if entry.name not in damaged:
+            for line in _lines(files.path(snapshot_id, entry.name)):
+                digests[f"{entry.config}/{entry.split}"].append(hashlib.sha256(line).hexdigest())
+                rows.append(_audit_row(line, entry.split, known))
+    report = audit(rows, DEFAULT_POLICIES.audit)
+    checks = (
+        _check("file_digests", damaged),
+        _check("row_digests", _wrong_parts(manifest, digests)),
+        _check("snapshot_id", [] if _names_itself(manifest) else [manifest.snapshot_id]),
+        *report.checks,
+    )
+    return AuditReport(all(check.ok for check in checks), checks, report.figures)
+
+
+def _row_files(manifest: Manifest) -> list[FileEntry]:
+    return [entry for entry in manifest.files if entry.format == "jsonl.zst"]
+
+
+def _audit_row(line: bytes, split: str, known: Mapping[str, KnownAnswers]) -> AuditRow:
+    row = msgspec.json.decode(line, type=_Row)
+    answers = known.get(row.problem_id, NOTHING_KNOWN)
+    return AuditRow(
+        split=split,
+        problem_id=row.problem_id,
+        query=next((message.content for message in row.messages if message.role == "user"), None),
+        gold_ids=answers.gold_ids,
+        winner_ids=answers.winner_ids,
+        family=row.agent_family,
+        trajectory_key=row.trajectory_key,
+    )
+
+
+def _wrong_parts(manifest: Manifest, digests: Mapping[str, list[str]]) -> list[str]:
+    wrong = []
+    for part in manifest.parts:
+        name = f"{part.config}/{part.split}"
+        found = sorted(digests.get(name, []))
+        if len(found) != part.rows or hashlib.sha256("\n".join(found).encode()).hexdigest() != part.digest:
+            wrong.append(name)
+    return wrong
+
+
+def _names_itself(manifest: Manifest) -> bool:
+    return manifest.snapshot_id == manifest_id(manifest)
+
+
+def manifest_id(manifest: Manifest) -> str:
+    """The id that a manifest's own digests give; another id means that it was changed."""
+    parts = {f"{part.config}/{part.split}": part.digest for part in manifest.parts if part.rows}
+    return digest({"spec": manifest.spec_digest, "rows": parts})
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
+        for line in io.BufferedReader(stream):
+            yield line.rstrip(b"\n")
+
+
+def _sha256(path: Path) -> str | None:
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check(name: str, faults: list[str]) -> Check:
+    return Check(name, not faults, len(faults), tuple(faults[:EXAMPLES]))

@@ -1,0 +1,22 @@
+"""`sluice replay`: speak ORO's public API from a folder of recorded races."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.cli.output import note
+from service.replay.server import LOOPBACK, serve
+
+PORT = 8716
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of recorded races.")]
+
+
+def command(
+    directory: Folder,
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port on the loopback interface.")] = PORT,
+) -> None:
+    """Serve recorded races as ORO's public API does, until Ctrl-C."""
+    note(f"replaying {directory} on http://{LOOPBACK}:{port}")
+    serve(directory, port=port)

@@ -1,0 +1,131 @@
+"""`sluice up`: start everything, harvest, serve; stop everything. The workers are processes of their own."""
+
+import threading
+import time
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import httpx
+import typer
+from sqlalchemy.exc import OperationalError
+
+from service.api import create_app
+from service.cli.fleet import Fleet, fleet
+from service.cli.joined import Joined, joined
+from service.cli.options import AsJson, DataDir, Once, Port, settings
+from service.cli.output import note, print_summary
+from service.cli.serving import serving
+from service.cli.stopping import stop_on_signals
+from service.cli.watching import Look, look, view
+from service.config import Settings
+from service.domain.policy import DEFAULT_POLICIES
+from service.errors import ErrorCode, SluiceError
+from service.store import walks
+from service.store.engine import reading
+from service.store.summary import Summary, summarise
+
+SHORTEST_LOOK_SECONDS = 0.5
+LOOK_SHARE = 4.0
+"""Looks rest at least so many times as long as they took, so that a large corpus is not counted without end."""
+SOURCE_TIMEOUT_SECONDS = 15.0
+BROKEN_WALKS = 3
+"""After so many broken walks in one run, `--once` gives up."""
+
+SourceUrl = Annotated[
+    str | None, typer.Option("--source-url", help="ORO's public API, or a replay of it.", show_default="the live API")
+]
+Rate = Annotated[
+    int | None,
+    typer.Option(
+        "--rate", min=0, help="Requests per minute; 0: unthrottled.", show_default="50; 0 for loopback sources"
+    ),
+]
+
+
+def command(
+    data_dir: DataDir = None,
+    source_url: SourceUrl = None,
+    port: Port = None,
+    rate: Rate = None,
+    once: Once = False,
+    as_json: AsJson = False,
+) -> None:
+    """Harvest the source and serve the corpus, with everything that this needs."""
+    chosen = settings(data_dir=data_dir, source_url=source_url, port=port, rate_per_minute=rate)
+    if once and port is None:
+        chosen = chosen.model_copy(update={"port": 0})
+    with stop_on_signals() as stopping:
+        status = run(chosen, stopping, once=once, as_json=as_json)
+    raise typer.Exit(status)
+
+
+def run(chosen: Settings, stopping: threading.Event, *, once: bool, as_json: bool) -> int:
+    """Start everything, work until done (`once`) or told to stop, stop everything.
+
+    Returns:
+        Exit status: 0, or with `once` 1 when there is no snapshot of the present corpus and 130 when stopped early.
+    """
+    check_source(chosen.source_url, must_answer=once)
+    chosen.data_dir.mkdir(parents=True, exist_ok=True)
+    with joined(chosen, migrating=True) as at:
+        with reading(at.engine) as session:
+            begun = walks.last_begun(session)
+        app = create_app(at.engine, at.settings)
+        with serving(app, at.settings.host, at.settings.port) as url, fleet(at.settings) as workers:
+            note(f"serving on {url} (data in {chosen.data_dir})")
+            done = _watch(at, workers, stopping, begun, once=once)
+        if not done:
+            return 130 if once else 0
+        summary = _summary(at)
+    print_summary(summary, as_json)
+    return 0 if summary.snapshot is not None else 1
+
+
+def check_source(url: str, *, must_answer: bool) -> None:
+    """See whether the source answers at all; any answer will do.
+
+    Raises:
+        SluiceError: BAD_INPUT for a URL that is none; SERVICE_UNAVAILABLE when it must answer and does not.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise SluiceError(ErrorCode.BAD_INPUT, f"--source-url must be an http(s) URL, not {url!r}")
+    try:
+        httpx.get(url, timeout=SOURCE_TIMEOUT_SECONDS)
+    except httpx.HTTPError as error:
+        message = f"the source {parts.scheme}://{parts.netloc} does not answer ({type(error).__name__})"
+        if must_answer:
+            raise SluiceError(ErrorCode.SERVICE_UNAVAILABLE, message) from error
+        note(f"{message}; the workers keep trying")
+
+
+def _watch(at: Joined, workers: Fleet, stopping: threading.Event, begun: int, *, once: bool) -> bool:
+    """Tend the workers and show progress; True once all is done, False when told to stop."""
+    pause = 0.0
+    with view() as shown:
+        while not stopping.wait(pause):
+            workers.tend()
+            started = time.monotonic()
+            seen = _try_look(at, begun)
+            pause = max(SHORTEST_LOOK_SECONDS, LOOK_SHARE * (time.monotonic() - started))
+            if seen is None:
+                continue
+            shown.show(seen)
+            if once and seen.is_done:
+                return True
+            if once and not seen.walked and len(seen.errors) >= BROKEN_WALKS:
+                raise SluiceError(ErrorCode.SERVICE_UNAVAILABLE, f"the source cannot be walked: {seen.errors[-1]}")
+    return False
+
+
+def _try_look(at: Joined, begun: int) -> Look | None:
+    """A look; None while the database is away, which the workers and the servers' own supervisor get over."""
+    try:
+        return look(at.engine, begun)
+    except OperationalError:
+        return None
+
+
+def _summary(at: Joined) -> Summary:
+    with reading(at.engine) as session:
+        return summarise(session, DEFAULT_POLICIES.rules.digest)
