@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from oro_sdk.models import EpisodeFeedback, EvaluationItemRead
 
 from service.world.demo import DemoSize, write_demo
 from service.world.judging import GRADES, recommended
@@ -111,6 +112,13 @@ def test_episodes_follow_the_public_feedback_schema(archive: Path) -> None:
             runs[item["eval_run_id"]] += 1
     assert set(runs.values()) == {SMALL.episodes}
     assert len(runs) == 5  # four players, the first judged by two validators
+
+
+def test_the_sdk_reads_every_episode_and_loses_nothing(archive: Path) -> None:
+    for path in archive.glob("race-3/*/episodes.jsonl.gz"):
+        for row in rows(path):
+            assert EpisodeFeedback.from_dict(row["feedback"]).to_dict() == row["feedback"]
+            assert EvaluationItemRead.from_dict(row["item"]).to_dict() == row["item"]
 
 
 def test_the_full_demo_has_the_size_it_promises(tmp_path: Path) -> None:
