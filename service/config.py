@@ -56,7 +56,7 @@ class Settings(BaseSettings):
         return 0 if urlsplit(self.source_url).hostname in LOOPBACK_HOSTS else LIVE_RATE_PER_MINUTE
 
     def environment(self) -> dict[str, str]:
-        """This process's environment with these settings in it, for a child process that reads its own `Settings`."""
+        """The process environment with these settings in it, for a child process that reads its own `Settings`."""
         told = {name: value for name, value in self.model_dump(mode="json").items() if value is not None}
         spelt = {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
         return {**os.environ, **{f"SLUICE_{name.upper()}": value for name, value in spelt.items()}}

@@ -115,7 +115,7 @@ def _port(chosen: Settings) -> Finding:
 
 def _is_sluice(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/openapi.json", timeout=TIMEOUT_SECONDS).json()["info"]["title"] == "Sluice"
+        return bool(httpx.get(f"{url}/openapi.json", timeout=TIMEOUT_SECONDS).json()["info"]["title"] == "Sluice")
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
         return False
 
