@@ -1,4 +1,4 @@
-"""A private Postgres and Valkey from pip-installed programs, for a machine without them. Not used when URLs are given."""
+"""A private Postgres and Valkey from pip-installed programs, for a machine without them; with URLs given, unused."""
 
 from service.embedded.session import Services, start
 

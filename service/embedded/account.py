@@ -18,6 +18,7 @@ from typing import NamedTuple
 from service.errors import ErrorCode, SluiceError
 
 UNPRIVILEGED_ACCOUNT = "nobody"
+TEMPORARY_PREFIX = "sluice-"
 TEMPORARY_PARENTS = (Path("/tmp"), Path("/var/tmp"))
 """Tried in this order before the system's own choice: TMPDIR may be deep, and socket paths end at 107 bytes."""
 
@@ -66,7 +67,7 @@ def make_temporary(*, mode: int, executable: bool = False) -> Path:
             continue
         if executable and os.statvfs(parent).f_flag & os.ST_NOEXEC:
             continue
-        folder = Path(tempfile.mkdtemp(prefix="sluice-", dir=parent))
+        folder = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=parent))
         folder.chmod(mode)
         return folder
     raise SluiceError(ErrorCode.PREREQUISITE_MISSING, "no temporary folder can be written to")

@@ -17,9 +17,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """What a running supervisor tells those who join it."""
 
     supervisor_pid: int
-    runtime_dir: str
-    program_dir: str | None
-    """Copy of the programs made for the unprivileged account; None where the installed ones are used."""
+    temporary_dirs: tuple[str, ...]
+    """Folders outside this one that the next supervisor removes if this one cannot."""
     database_url: str
     redis_url: str
 
@@ -61,6 +60,11 @@ class Folder:
     def valkey(self) -> Path:
         """Valkey's data folder: its append-only file."""
         return self.root / "valkey"
+
+    @property
+    def sockets(self) -> Path:
+        """Where the sockets are, if a path this long can name one."""
+        return self.root / "sockets"
 
     def log(self, name: str) -> Path:
         """Log file of one process."""

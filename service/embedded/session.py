@@ -30,6 +30,8 @@ from service.errors import ErrorCode, SluiceError
 
 START_TIMEOUT_SECONDS = 180.0
 """More than a start over a crashed folder takes; whoever waits longer is told who is in the way."""
+JOIN_TIMEOUT_SECONDS = 60.0
+"""Patience with servers that run and do not answer: one may be recovering from a crash."""
 LEAVE_TIMEOUT_SECONDS = 90.0
 POLL_SECONDS = 0.02
 
@@ -68,7 +70,7 @@ def _gate(folder: Folder) -> Iterator[None]:
 
 
 def _join_or_launch(folder: Folder) -> State:
-    deadline = time.monotonic() + START_TIMEOUT_SECONDS
+    deadline = time.monotonic() + JOIN_TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         lock = open_lock(folder.supervisor_lock)
         try:

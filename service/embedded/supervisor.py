@@ -21,12 +21,14 @@ from typing import Protocol
 import msgspec
 
 from service.embedded import process
-from service.embedded.account import Account, locate_programs, make_temporary, server_account
+from service.embedded.account import TEMPORARY_PREFIX, Account, locate_programs, make_temporary, server_account
 from service.embedded.folder import Folder, StartReport, State, open_lock, try_lock
 from service.embedded.postgres import Postgres
 from service.embedded.valkey import Valkey
 from service.errors import ErrorCode, SluiceError
 
+SOCKET_PATH_BYTES = 107
+LONGEST_SOCKET_NAME = ".s.PGSQL.5432"
 WATCH_SECONDS = 0.05
 RESTARTS_IN_A_ROW = 5
 STEADY_SECONDS = 60.0
@@ -57,20 +59,27 @@ class StopRequest:
 
 
 @contextmanager
-def runtime_folders(account: Account) -> Iterator[tuple[Path, Path]]:
-    """A short private folder and the folder of sockets in it, which alone belongs to the servers' account."""
-    runtime = make_temporary(mode=0o700)
-    # Cleaners of /tmp leave a locked folder alone.
-    descriptor = os.open(runtime, os.O_RDONLY | os.O_CLOEXEC)
-    fcntl.flock(descriptor, fcntl.LOCK_SH)
-    sockets = runtime / "sockets"
+def temporary(folder: Path | None) -> Iterator[None]:
+    """Keep cleaners of /tmp away from a folder, which they leave alone while it is locked; remove it in the end."""
+    if folder is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        sockets.mkdir(mode=0o700)
-        os.chown(sockets, account.uid, account.gid)
-        yield runtime, sockets
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
     finally:
         os.close(descriptor)
-        shutil.rmtree(runtime, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_sockets(folder: Folder, account: Account, short: Path | None) -> Path:
+    """An empty folder of sockets, the servers' own within one that only the starting account can enter."""
+    sockets = short / "sockets" if short else folder.sockets
+    shutil.rmtree(sockets, ignore_errors=True)
+    sockets.mkdir(mode=0o700)
+    os.chown(sockets, account.uid, account.gid)
+    return sockets
 
 
 def start_servers(folder: Folder, stack: ExitStack) -> tuple[Server, ...]:
@@ -78,15 +87,16 @@ def start_servers(folder: Folder, stack: ExitStack) -> tuple[Server, ...]:
     remove_leftovers(folder)
     account = server_account()
     programs = locate_programs(account)
-    if programs.copy is not None:
-        stack.callback(shutil.rmtree, programs.copy, ignore_errors=True)
-    runtime, sockets = stack.enter_context(runtime_folders(account))
+    stack.enter_context(temporary(programs.copy))
+    is_long = len(os.fsencode(folder.sockets / LONGEST_SOCKET_NAME)) > SOCKET_PATH_BYTES
+    short = make_temporary(mode=0o700) if is_long else None
+    stack.enter_context(temporary(short))
+    sockets = make_sockets(folder, account, short)
     postgres = Postgres(folder.postgres, sockets, folder.log("postgres"), account, programs)
     valkey = Valkey(folder.valkey, sockets, folder.log("valkey"), account, programs)
     state = State(
         supervisor_pid=os.getpid(),
-        runtime_dir=str(runtime),
-        program_dir=str(programs.copy) if programs.copy else None,
+        temporary_dirs=tuple(str(made) for made in (short, programs.copy) if made),
         database_url=postgres.url,
         redis_url=valkey.url,
     )
@@ -121,8 +131,8 @@ def remove_leftovers(folder: Folder) -> None:
     state = folder.read_state()
     if state is None:
         return
-    for name in (state.runtime_dir, state.program_dir):
-        if name is not None and Path(name).name.startswith("sluice-"):
+    for name in state.temporary_dirs:
+        if Path(name).name.startswith(TEMPORARY_PREFIX):
             shutil.rmtree(name, ignore_errors=True)
     folder.write_state(None)
 
@@ -151,6 +161,10 @@ def main() -> int:
         except SluiceError as error:
             log.error("%s", error)
             send(report, StartReport(error_code=error.code, message=error.message))
+            return 1
+        except OSError as error:  # a full disk, or a container in which root may not change accounts
+            log.exception("the servers do not start")
+            send(report, StartReport(error_code=ErrorCode.SERVICE_UNAVAILABLE, message=str(error)))
             return 1
         send(report, StartReport())
         watch(folder, servers, stop)

@@ -25,7 +25,7 @@ def connect(urls: embedded.Services) -> psycopg.Connection:
     return psycopg.connect(urls.database_url.replace("+psycopg", ""), autocommit=True)
 
 
-def until(condition: Callable[[], object], timeout_seconds: float = 15.0) -> None:
+def until(condition: Callable[[], object], timeout_seconds: float = 60.0) -> None:
     """Wait for something that happens in another process."""
     deadline = time.monotonic() + timeout_seconds
     while not condition():

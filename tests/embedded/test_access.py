@@ -142,19 +142,27 @@ def test_root_with_the_packages_too_below_a_closed_folder(tmp_path: Path) -> Non
         assert connection.execute("SELECT 15").fetchone() == (15,)
     state = data_dir.folder.read_state()
     assert state is not None
-    assert state.program_dir is not None  # they were out of nobody's reach, so copies ran
-    assert os.readlink(f"/proc/{data_dir.postmaster_pid}/exe").startswith(state.program_dir)
+    copy = state.temporary_dirs[-1]  # the programs were out of nobody's reach, so copies run
+    assert os.readlink(f"/proc/{data_dir.postmaster_pid}/exe").startswith(copy)
     user.leave()
-    assert not Path(state.program_dir).exists()
+    assert not Path(copy).exists()
     assert data_dir.is_quiet
 
 
+@pytest.fixture
+def open_home() -> Iterator[Path]:
+    """A folder that every account can enter, unlike pytest's own."""
+    home = Path(tempfile.mkdtemp(prefix="open-home-", dir="/tmp"))
+    home.chmod(0o755)
+    yield home
+    shutil.rmtree(home)
+
+
 @as_root
-def test_an_ordinary_user_owns_its_servers_and_nobody_else_gets_in(open_python: OpenPython) -> None:
-    home = Path(tempfile.mkdtemp(prefix="somebody-", dir="/tmp"))
+def test_an_ordinary_user_owns_its_servers_and_nobody_else_gets_in(open_home: Path, open_python: OpenPython) -> None:
     account = pwd.getpwnam(SOMEBODY)
-    os.chown(home, account.pw_uid, account.pw_gid)
-    data_dir = DataDir(home / "data")
+    os.chown(open_home, account.pw_uid, account.pw_gid)
+    data_dir = DataDir(open_home / "data")
     program = [open_python.executable, str(open_python.home / USER_PROGRAM.name)]
     user = data_dir.user(program, **open_python.popen(SOMEBODY))
     try:
@@ -168,12 +176,12 @@ def test_an_ordinary_user_owns_its_servers_and_nobody_else_gets_in(open_python: 
         assert data_dir.is_quiet
     finally:
         user.process.kill()
-        shutil.rmtree(home)
+        user.process.communicate()
 
 
 @as_root
-def test_peer_authentication_holds_even_where_the_folders_are_open(used_dir: DataDir, open_python: OpenPython) -> None:
-    with embedded.start(used_dir.path) as urls:
+def test_peer_authentication_holds_even_where_the_folders_are_open(open_home: Path, open_python: OpenPython) -> None:
+    with embedded.start(open_home / "data") as urls:
         sockets = Path(urls.database_url.split("host=")[1])
         assert stat.S_IMODE(sockets.parent.stat().st_mode) == 0o700
         assert stat.S_IMODE((sockets / ".s.PGSQL.5432").stat().st_mode) == 0o700
@@ -192,7 +200,10 @@ def test_a_path_longer_than_a_socket_name_may_be(tmp_path: Path, used_folder: Pa
     subprocess.run(["cp", "-a", used_folder, data_dir.path], check=True)
     with embedded.start(data_dir.path) as urls, connect(urls) as connection:
         assert connection.execute("SELECT netuid FROM kept").fetchone() == (15,)
-        assert len(urls.database_url.split("host=")[1]) < 60
+        sockets = Path(urls.database_url.split("host=")[1])
+        assert len(str(sockets)) < 60
+        assert stat.S_IMODE(sockets.parent.stat().st_mode) == 0o700
+    assert not sockets.parent.exists()
     assert data_dir.is_quiet
 
 

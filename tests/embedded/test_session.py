@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from service import embedded
+from service.embedded import session
 from service.errors import ErrorCode, SluiceError
 from tests.embedded.conftest import DataDir, connect, until
 
@@ -27,13 +28,17 @@ def test_both_servers_answer_and_keep_what_was_written(new_dir: DataDir) -> None
             assert client.get("netuid") == b"15"
 
 
-def test_leaving_removes_the_temporary_folders(used_dir: DataDir) -> None:
-    with embedded.start(used_dir.path):
-        state = used_dir.folder.read_state()
-        assert state is not None
-        assert Path(state.runtime_dir).is_dir()
-    assert not Path(state.runtime_dir).exists()
-    assert used_dir.is_quiet
+def test_servers_that_cannot_be_reached_refuse_by_pid(used_dir: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "JOIN_TIMEOUT_SECONDS", 0.3)
+    with embedded.start(used_dir.path) as urls:
+        sockets = Path(urls.database_url.split("host=")[1])
+        sockets.rename(sockets.with_name("elsewhere"))  # as for a container that shares the data folder alone
+        with pytest.raises(SluiceError, match=str(used_dir.supervisor_pid)) as refusal, embedded.start(used_dir.path):
+            pass
+        assert refusal.value.code == ErrorCode.DATA_DIR_IN_USE
+        sockets.with_name("elsewhere").rename(sockets)
+        with connect(urls) as connection:
+            assert connection.execute("SELECT netuid FROM kept").fetchone() == (15,)
 
 
 def test_servers_listen_on_no_port(used_dir: DataDir) -> None:
