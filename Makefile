@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 ARGS ?=
+SLUICE_SHARED ?= ../shared
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo run test lint format external browser bench nightly lock clean
@@ -45,9 +46,10 @@ browser: $(INSTALLED) ## Run the tests that look at the dashboard with Chromium.
 	$(BIN)/pytest -m browser $(ARGS)
 
 bench: $(INSTALLED) ## Measure against the targets; the figures go to docs/benchmarks.md.
-	$(BIN)/pytest -m nightly -s tests/benchmarks $(ARGS)
+	$(BIN)/python -m benchmarks.filter $(wildcard $(SLUICE_SHARED)/data/runs)
+	$(BIN)/python -m benchmarks.cluster
 
-nightly: $(INSTALLED) ## Run the slow suites: load, chaos, benchmarks, the installed wheel.
+nightly: $(INSTALLED) ## Run the slow suites: load, chaos, the installed wheel.
 	$(BIN)/pytest -m nightly $(ARGS)
 
 lock: ## Write requirements.lock anew from the newest versions pyproject.toml allows.
