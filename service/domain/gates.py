@@ -6,18 +6,11 @@ Not a verdict: what a failed gate means for the row is `structure`'s business. A
 from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from functools import cached_property
-from typing import Any
 
-import msgspec
-
-from service.domain.chat import chat_messages, render_chat
-from service.domain.chat_size import bytes_at_most
-from service.domain.prompts import tool_set
-from service.domain.provenance import TERMINATE, Evidence, Provenance, StructuralClass
+from service.domain.case import Case, spelled
+from service.domain.provenance import TERMINATE, StructuralClass
 from service.domain.replies import call_key
-from service.domain.rules import RuleSet
-from service.domain.trajectory import ANSWER_TOOLS, Defect, ExecutionKind, ToolCall, Trajectory, product_ids
+from service.domain.trajectory import ANSWER_TOOLS, Defect, ExecutionKind, ToolCall, product_ids
 
 NAMING_TOOLS = ANSWER_TOOLS | {"view_product_information"}
 """Tools whose product ids must have been seen before."""
@@ -72,61 +65,6 @@ CLASS_REASON = {
     StructuralClass.UNKNOWN: Reason.CLASS_UNKNOWN,
     StructuralClass.NONE: Reason.EMPTY,
 }
-
-
-class Case:
-    """A trajectory before the gates, with what several of them ask for computed once."""
-
-    def __init__(
-        self,
-        trajectory: Trajectory,
-        evidence: Evidence,
-        provenance: Provenance,
-        rules: RuleSet,
-        count_tokens: Callable[[str], int],
-    ) -> None:
-        self.trajectory = trajectory
-        self.evidence = evidence
-        self.provenance = provenance
-        self.rules = rules
-        self._count_tokens = count_tokens
-
-    @cached_property
-    def calls(self) -> tuple[ToolCall, ...]:
-        """All calls in order."""
-        return self.trajectory.tool_calls
-
-    @cached_property
-    def answers(self) -> list[ToolCall]:
-        """Calls that name the products settled on, failed ones left out."""
-        return [call for call in self.calls if call.name in ANSWER_TOOLS and call.error_code is None]
-
-    @cached_property
-    def results(self) -> list[bytes]:
-        """Each call's result as compact JSON."""
-        return [_encoded(call.result) for call in self.calls]
-
-    @cached_property
-    def success(self) -> bool | None:
-        """What SN15 said of the outcome; None when it said nothing."""
-        judged, feedback = self.evidence.judgement, self.trajectory.feedback
-        if judged.success is not None:
-            return judged.success
-        if feedback is not None and feedback.passed is not None:
-            return feedback.passed
-        if judged.score is not None:
-            return judged.score >= 1.0
-        return None if judged.status is None else judged.status == "SUCCESS"
-
-    @cached_property
-    def tokens(self) -> int | None:
-        """Tokens of the rendered chat; None where its size shows that they fit, as tokens never outnumber bytes."""
-        bound = bytes_at_most(self.trajectory, [*self.results, *(_encoded(call.arguments) for call in self.calls)])
-        if bound is not None and bound <= self.rules.token_budget:
-            return None
-        messages = chat_messages(self.trajectory, self.provenance.calls)
-        text = render_chat(messages, tool_set(self.trajectory.kind, self.calls).schemas)
-        return self._count_tokens(text) if len(text.encode(errors="replace")) > self.rules.token_budget else None
 
 
 Gate = Callable[[Case], Reason | None]
@@ -248,7 +186,7 @@ def _grounded(case: Case) -> Reason | None:
     """Ids that an answer or a view names must stand in the query or in a result that came before."""
     if not case.rules.require_grounded_ids:
         return None
-    seen = _encoded(case.trajectory.query)
+    seen = spelled(case.trajectory.query)
     for call, result in zip(case.calls, case.results, strict=True):
         named = product_ids(call.arguments) if call.name in NAMING_TOOLS else ()
         if not all(_shown(name, seen) for name in named):
@@ -274,13 +212,6 @@ def _shown(name: str, seen: bytes) -> bool:
             return True
         at = seen.find(name.encode(errors="replace"), at + 1)
     return False
-
-
-def _encoded(value: Any) -> bytes:
-    try:
-        return msgspec.json.encode(value)
-    except (UnicodeError, RecursionError, OverflowError):
-        return b""
 
 
 LEGACY_GATES: Sequence[Gate] = (

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from service.domain.gates import OF_OUTCOME, Case, Reason, failed
+from service.domain.case import Case
+from service.domain.gates import OF_OUTCOME, Reason, failed
 from service.domain.provenance import CallProvenance, Evidence, Issuer, StructuralClass, Trust, attribute
 from service.domain.rules import RuleSet
 from service.domain.trajectory import ExecutionKind, Trajectory

@@ -1,0 +1,80 @@
+"""A trajectory as the gates see it: with its evidence, and what several gates ask for computed once.
+
+Decides nothing: every property is a plain fact of the trajectory or of what SN15 said.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from service.domain.chat import chat_messages, render_chat
+from service.domain.chat_size import bytes_at_most
+from service.domain.prompts import tool_set
+from service.domain.provenance import Evidence, Provenance
+from service.domain.rules import RuleSet
+from service.domain.trajectory import ANSWER_TOOLS, ToolCall, Trajectory
+
+
+class Case:
+    """A trajectory before the gates, with what several of them ask for computed once."""
+
+    def __init__(
+        self,
+        trajectory: Trajectory,
+        evidence: Evidence,
+        provenance: Provenance,
+        rules: RuleSet,
+        count_tokens: Callable[[str], int],
+    ) -> None:
+        self.trajectory = trajectory
+        self.evidence = evidence
+        self.provenance = provenance
+        self.rules = rules
+        self._count_tokens = count_tokens
+
+    @cached_property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """All calls in order."""
+        return self.trajectory.tool_calls
+
+    @cached_property
+    def answers(self) -> list[ToolCall]:
+        """Calls that name the products settled on, failed ones left out."""
+        return [call for call in self.calls if call.name in ANSWER_TOOLS and call.error_code is None]
+
+    @cached_property
+    def results(self) -> list[bytes]:
+        """Each call's result as compact JSON."""
+        return [spelled(call.result) for call in self.calls]
+
+    @cached_property
+    def success(self) -> bool | None:
+        """What SN15 said of the outcome; None when it said nothing."""
+        judged, feedback = self.evidence.judgement, self.trajectory.feedback
+        if judged.success is not None:
+            return judged.success
+        if feedback is not None and feedback.passed is not None:
+            return feedback.passed
+        if judged.score is not None:
+            return judged.score >= 1.0
+        return None if judged.status is None else judged.status == "SUCCESS"
+
+    @cached_property
+    def tokens(self) -> int | None:
+        """Tokens of the rendered chat; None where its size shows that they fit, as tokens never outnumber bytes."""
+        bound = bytes_at_most(self.trajectory, [*self.results, *(spelled(call.arguments) for call in self.calls)])
+        if bound is not None and bound <= self.rules.token_budget:
+            return None
+        messages = chat_messages(self.trajectory, self.provenance.calls)
+        text = render_chat(messages, tool_set(self.trajectory.kind, self.calls).schemas)
+        return self._count_tokens(text) if len(text.encode(errors="replace")) > self.rules.token_budget else None
+
+
+def spelled(value: Any) -> bytes:
+    """A value as compact JSON; empty where it cannot be spelled."""
+    try:
+        return msgspec.json.encode(value)
+    except (UnicodeError, RecursionError, OverflowError):
+        return b""
