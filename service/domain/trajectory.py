@@ -99,7 +99,7 @@ def product_ids(arguments: dict[str, Any] | str) -> tuple[str, ...]:
         return ()
     named = next((arguments[key] for key in LIST_KEYS if arguments.get(key)), "")
     parts = named if isinstance(named, list) else str(named).split(",")
-    ids = dict.fromkeys([str(part).strip() for part in parts if isinstance(part, (str, int))])
+    ids = dict.fromkeys([_storable(str(part).strip()) for part in parts if isinstance(part, (str, int))])
     ids.pop("", None)
     return tuple(ids)
 
@@ -122,7 +122,7 @@ def _from_dialogue(steps: list[legacy_wire.WireStep], defects: tuple[Defect, ...
     return Trajectory(
         kind=ExecutionKind.LEGACY,
         problem_id=next((extra.problem_id for extra in extras if extra.problem_id), None),
-        query=next((extra.query for extra in extras if extra.query), None),
+        query=next((_storable(extra.query) for extra in extras if extra.query), None),
         steps=tuple(_legacy_step(index, step) for index, step in enumerate(steps)),
         inferences=tuple(_inference(line) for line in lines if "/inference/" in line.path),
         searches=tuple(_search(line) for line in lines if "/search/" in line.path),
@@ -200,7 +200,7 @@ def _search(line: legacy_wire.WireProxyCall) -> Search:
 def _from_feedback(body: envpack_wire.WireFeedback, defects: tuple[Defect, ...]) -> Trajectory:
     return Trajectory(
         kind=ExecutionKind.ENVPACK,
-        query=body.query,
+        query=_storable(body.query) if body.query is not None else None,
         steps=tuple(_envpack_step(index, step) for index, step in enumerate(body.interaction or ())),
         defects=defects,
         feedback=EpisodeFeedback(
@@ -233,6 +233,11 @@ def _envpack_step(index: int, step: envpack_wire.WireStep) -> Step:
         response=step.message or "",
         shopper_message=step.shopper_message,
     )
+
+
+def _storable(text: str) -> str:
+    """Text that a database can hold: JSON may name the character NUL, PostgreSQL may not."""
+    return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
 def _milliseconds(timestamp: float | None) -> int | None:

@@ -136,6 +136,14 @@ def test_ids_are_read_however_they_are_written(arguments: dict | str, ids: tuple
     assert product_ids(arguments) == ids
 
 
+def test_a_named_nul_becomes_storable() -> None:
+    steps = json.loads(agentic_run().payload())
+    steps[0]["extra_info"]["query"] = "a\0b"
+    steps[2]["completion"]["message"]["tool_call"][0]["parameters"] = {"product_ids": "1\0,2"}
+    trajectory = parse(json.dumps(steps).encode(), ExecutionKind.LEGACY)
+    assert (trajectory.query, trajectory.answer) == ("a\ufffdb", ("1\ufffd", "2"))
+
+
 @given(st.binary(max_size=200), st.sampled_from(ExecutionKind))
 def test_no_bytes_raise(payload: bytes, kind: ExecutionKind) -> None:
     read(payload, kind)
