@@ -2,7 +2,8 @@
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -54,13 +55,27 @@ def administration(services: embedded.Services) -> Iterator[psycopg.Connection]:
         yield connection
 
 
+@pytest.fixture(scope="session")
+def new_database(
+    services: embedded.Services, administration: psycopg.Connection
+) -> Callable[[], AbstractContextManager[str]]:
+    """Makes migrated, empty databases, each dropped when its block ends."""
+
+    @contextmanager
+    def make() -> Iterator[str]:
+        name = f"test_{uuid.uuid4().hex}"
+        administration.execute(f"CREATE DATABASE {name} TEMPLATE {MIGRATED}")
+        yield services.database_url.replace("/sluice?", f"/{name}?")
+        administration.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    return make
+
+
 @pytest.fixture
-def database_url(services: embedded.Services, administration: psycopg.Connection) -> Iterator[str]:
+def database_url(new_database: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
     """A migrated, empty database of the test's own."""
-    name = f"test_{uuid.uuid4().hex}"
-    administration.execute(f"CREATE DATABASE {name} TEMPLATE {MIGRATED}")
-    yield services.database_url.replace("/sluice?", f"/{name}?")
-    administration.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with new_database() as url:
+        yield url
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from service.errors import SluiceError
@@ -24,10 +23,11 @@ log = logging.getLogger(__name__)
 class Walk:
     """What one walk has seen so far."""
 
-    races: int = 0
     runs: int = 0
     items: int = 0
-    agents: set[str] = field(default_factory=set)
+    """Items that were new to the ledger."""
+    open_races: set[str] = field(default_factory=set)
+    """Races with runs that may still get items."""
 
 
 def walk(context: Context) -> None:
@@ -38,51 +38,49 @@ def walk(context: Context) -> None:
     """
     with transaction(context.engine) as session:
         walk_id = walks.begin(session)
-        walked = listings.walked_races(session)
-        settled = listings.settled_agents(session, RUN_SUCCESS)
     seen, odd_before = Walk(), Counter(context.source.oddities.counts())
     try:
-        _save_problems(list(context.source.problems()), context)
-        for race in context.source.races(skip=walked):
-            seen.races += 1
-            _walk_race(race, context, seen)
-        for agent in context.source.agents():
-            if agent.agent_version_id not in seen.agents | settled:
-                _save_agents([agent], context)
-                _walk_agent(agent.agent_version_id, context, seen)
+        races = _walk_source(context, seen)
     except SluiceError as error:
         with transaction(context.engine) as session:
             walks.break_off(session, walk_id, str(error))
         raise
+    oddities = Counter(context.source.oddities.counts()) - odd_before
     with transaction(context.engine) as session:
+        for race in races:
+            if race.status == RACE_COMPLETE and race.race_id not in seen.open_races:
+                listings.mark_race_walked(session, race.race_id, context.now())
         walks.finish(
             session,
             walk_id,
-            races=seen.races,
+            races=len(races),
             runs=seen.runs,
             items=seen.items,
-            oddities={
-                oddity.value: n for oddity, n in (Counter(context.source.oddities.counts()) - odd_before).items()
-            },
+            oddities={oddity.value: count for oddity, count in oddities.items()},
         )
 
 
-def _walk_race(race: RaceListing, context: Context, seen: Walk) -> None:
+def _walk_source(context: Context, seen: Walk) -> list[RaceListing]:
+    """Problems, races, then the runs of every agent. Races come first: an agent's runs lead into several of them."""
     with transaction(context.engine) as session:
-        listings.save_race(session, _race(race))
-    _save_agents(race.agents, context)
-    open_runs = 0
-    for agent in race.agents:
-        if agent.agent_version_id not in seen.agents:
-            open_runs += _walk_agent(agent.agent_version_id, context, seen)
-    if race.status == RACE_COMPLETE and not open_runs:
-        with transaction(context.engine) as session:
-            listings.mark_race_walked(session, race.race_id, context.now())
+        walked = listings.walked_races(session)
+        settled = listings.settled_agents(session, RUN_SUCCESS)
+    _save_problems(list(context.source.problems()), context)
+    races = list(context.source.races(skip=walked))
+    racing = {agent.agent_version_id: agent for race in races for agent in race.agents}
+    others = (agent for agent in context.source.agents() if agent.agent_version_id not in settled)
+    agents = {agent.agent_version_id: agent for agent in others} | racing
+    with transaction(context.engine) as session:
+        for race in races:
+            listings.save_race(session, _race(race))
+        listings.save_agents(session, [_agent(agent) for agent in agents.values()])
+    for agent_version_id in agents:
+        _walk_agent(agent_version_id, context, seen)
+    return races
 
 
-def _walk_agent(agent_version_id: str, context: Context, seen: Walk) -> int:
-    """List the runs of one agent version and the items of each; returns how many runs may still get items."""
-    seen.agents.add(agent_version_id)
+def _walk_agent(agent_version_id: str, context: Context, seen: Walk) -> None:
+    """List the runs of one agent version, and the items of each that counts and has been released."""
     runs = context.source.runs(agent_version_id)
     with transaction(context.engine) as session:
         races = {(run.race_id, run.suite_id) for run in runs if run.race_id is not None}
@@ -90,14 +88,13 @@ def _walk_agent(agent_version_id: str, context: Context, seen: Walk) -> int:
         listings.save_runs(session, [_run(run) for run in runs])
         listed = listings.listed_runs(session, agent_version_id)
     seen.runs += len(runs)
-    still_open = 0
     for run in runs:
         if run.eval_run_id in listed or not counts(run):
             continue
         released = run.race_id is None or run.race_id in complete
-        if not (released and _list_items(run, context, seen)):
-            still_open += 1
-    return still_open
+        whole = released and _list_items(run, context, seen)
+        if not whole and run.race_id is not None:
+            seen.open_races.add(run.race_id)
 
 
 def counts(run: RunListing) -> bool:
@@ -115,11 +112,6 @@ def _list_items(run: RunListing, context: Context, seen: Walk) -> bool:
         if len(released) == len(items) and items:
             listings.mark_run_listed(session, run.eval_run_id, context.now())
     return len(released) == len(items)
-
-
-def _save_agents(agents: Iterable[AgentListing], context: Context) -> None:
-    with transaction(context.engine) as session:
-        listings.save_agents(session, [_agent(agent) for agent in agents])
 
 
 def _save_problems(problems: list[ProblemListing], context: Context) -> None:

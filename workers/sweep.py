@@ -10,11 +10,14 @@ from service.store.progress import Progress, progress
 from workers.context import Context
 from workers.pipeline import ORDER, messages
 
-BATCHES_PER_SWEEP = 20
+BATCHES_PER_SWEEP = 40
+LOW_WATER = {Stage.INGEST: 20}
+"""Outstanding messages below which a stage is sent more; 1 where not named. Ingest may be topped up before it runs
+dry: an item that is sent twice is claimed once."""
 
 
 def sweep(context: Context) -> list[Message]:
-    """Send what is due to every stage that has no message outstanding; returns what was sent.
+    """Send what is due to every stage that has run dry; returns what was sent.
 
     The global stages wait until the harvest rests, so that a snapshot holds whole races. `sluice snapshot create`
     wakes them at any time.
@@ -23,7 +26,7 @@ def sweep(context: Context) -> list[Message]:
     with reading(context.engine) as session:
         state = progress(session, context.policies, context.now())
     for step in ORDER:
-        if outstanding(context.broker, step.stage):
+        if outstanding(context.broker, step.stage) >= LOW_WATER.get(step.stage, 1):
             continue
         if step.batch > 0:
             found = messages(step, _ids(context, step.stage, step.batch * BATCHES_PER_SWEEP))
