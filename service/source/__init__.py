@@ -3,6 +3,8 @@
 from urllib.parse import urlsplit
 
 from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from service.config import Settings
 from service.source.budget import Budget, RedisBudget, Unthrottled
@@ -17,7 +19,10 @@ def open_source(settings: Settings, redis_url: str) -> OroSource:
     budget: Budget = Unthrottled()
     if settings.requests_per_minute:
         timeout = _REDIS_TIMEOUT_SECONDS
-        redis = Redis.from_url(redis_url, socket_timeout=timeout, socket_connect_timeout=timeout)
+        # One more try, at once: the budget has a floor for a Redis that is away, and waiting for it would be slower.
+        redis = Redis.from_url(
+            redis_url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=Retry(NoBackoff(), 1)
+        )
         host = urlsplit(settings.source_url).hostname or settings.source_url
         budget = RedisBudget(redis, host, settings.requests_per_minute)
     return OroSource(settings.source_url, budget, open_client(), settings.object_hosts)

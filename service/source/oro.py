@@ -143,9 +143,12 @@ class OroSource:
             yield listed
 
     def _run(self, row: Row) -> RunListing:
-        suite = self._suite(row.count("suite_id"))
+        suite_id = row.count("suite_id")
+        if suite_id is None:
+            raise Malformed("no suite_id")
+        suite = self._suite(suite_id)
         if suite is None:
-            raise rows.UnknownKind(f"suite {row.get('suite_id')!r}")
+            raise rows.UnknownKind(f"suite {suite_id}")
         return rows.run(row, suite.kind)
 
     def _suite(self, suite_id: int | None) -> SuiteListing | None:

@@ -1,0 +1,83 @@
+"""The small pure parts: the table of refusals is total, headers and hostile JSON read as they should."""
+
+import contextlib
+from datetime import UTC, datetime, timedelta
+
+import attrs
+import oro_sdk.models
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.source.calls import retry_after_seconds
+from service.source.decoding import Malformed, Row, decode
+from service.source.known_fields import KNOWN_FIELDS
+from service.source.refusals import Refusal, refusal_of
+
+NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("refusal", Refusal)
+def test_every_refusal_is_terminal_or_has_a_delay(refusal: Refusal) -> None:
+    assert refusal.terminal == (refusal.delay == timedelta(0))
+
+
+@given(st.integers(300, 599), st.one_of(st.none(), st.text(), st.dictionaries(st.text(), st.integers())))
+def test_every_status_has_a_refusal(status: int, body: object) -> None:
+    assert isinstance(refusal_of(status, body), Refusal)
+
+
+def test_a_typed_code_says_more_than_its_status() -> None:
+    assert refusal_of(404, {"error_code": "ARTIFACT_NOT_RELEASED"}) is Refusal.NOT_RELEASED
+    assert refusal_of(403, {"error_code": "RACE_IN_FLIGHT"}) is Refusal.RACE_IN_FLIGHT
+    assert refusal_of(404, {"error_code": ["odd"]}) is Refusal.UNEXPECTED
+    assert refusal_of(503, {"error_code": "ARTIFACT_NOT_FOUND"}) is Refusal.UPSTREAM_ERROR
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (None, None),
+        ("soon", None),
+        ("nan", None),
+        ("30", 30.0),
+        ("-5", 0.0),
+        ("inf", 3600.0),
+        ("86400", 3600.0),
+        ("Mon, 01 Jun 2026 12:01:30 GMT", 90.0),
+        ("Mon, 01 Jun 2026 11:00:00 GMT", 0.0),
+    ],
+)
+def test_retry_after_in_both_forms(value: str | None, seconds: float | None) -> None:
+    assert retry_after_seconds(value, NOW) == seconds
+
+
+@pytest.mark.parametrize("shape", KNOWN_FIELDS)
+def test_known_fields_are_those_of_the_sdk(shape: str) -> None:
+    fields = {field.name for field in attrs.fields(getattr(oro_sdk.models, shape))}
+    assert KNOWN_FIELDS[shape] == fields - {"additional_properties"}
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_decode_or_are_malformed(body: bytes) -> None:
+    with contextlib.suppress(Malformed):
+        decode(body)
+
+
+def test_what_a_database_cannot_hold_is_replaced() -> None:
+    assert decode(b'{"a\\u0000": ["\\ud800", NaN, Infinity, 1.5]}') == {"a\ufffd": ["?", None, None, 1.5]}
+
+
+@pytest.mark.parametrize("depth", [101, 5000, 200_000])
+def test_deep_nesting_is_malformed(depth: int) -> None:
+    with pytest.raises(Malformed):
+        decode(b"[" * depth + b"]" * depth)
+
+
+def test_fields_of_the_wrong_type_are_absent() -> None:
+    row = Row(text=5, number="5", flag=1, count=True, moment="yesterday", rows={}, row=[], big=2**70)
+    assert (row.text("text"), row.number("number"), row.count("count"), row.moment("moment")) == (None,) * 4
+    assert (row.rows("rows"), row.row("row"), row.count("big")) == ([], {}, None)
+    assert row.flag("flag", default=True)
+    with pytest.raises(Malformed):
+        row.needed("text")

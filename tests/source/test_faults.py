@@ -1,0 +1,197 @@
+"""A source that behaves badly: every fault ends as its own refusal or is waited out; nothing secret is said aloud."""
+
+import gzip
+import json
+import logging
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from service.replay.faults import Fault
+from service.replay.server import Replay
+from service.source.calls import SourceRefused
+from service.source.listing import Fetched, FetchTarget, Refused
+from service.source.oddities import Oddity
+from service.source.oro import OroSource
+from service.source.refusals import Refusal
+from tests.replay.recording import ENVPACK_SUITE, LEGACY_SUITE
+from tests.source.conftest import all_items, target_of
+
+OBJECTS = "^/objects/"
+DOWNLOAD_URL = "download-url$"
+
+
+def answering(pattern: str, content: object, times: int = 1) -> Fault:
+    return Fault(pattern, times, status=200, body=json.dumps(content).encode())
+
+
+def refused(source: OroSource, target: FetchTarget) -> Refusal:
+    answer = source.fetch(target)
+    assert isinstance(answer, Refused)
+    return answer.reason
+
+
+def test_a_rate_limit_refuses_a_fetch_until_the_time_it_names(
+    replay: Replay, source: OroSource, target: FetchTarget
+) -> None:
+    replay.faults.add(Fault(DOWNLOAD_URL, status=429, headers={"Retry-After": "1"}))
+    asked_at = datetime.now(UTC)
+    answer = source.fetch(target)
+    assert isinstance(answer, Refused)
+    assert answer.reason is Refusal.RATE_LIMITED
+    assert answer.retry_at is not None
+    assert timedelta(seconds=1) <= answer.retry_at - asked_at < timedelta(seconds=5)
+    began = time.monotonic()
+    assert isinstance(source.fetch(target), Fetched)
+    assert time.monotonic() - began > 0.5  # the budget was parked for the rest of that second
+
+
+@pytest.mark.parametrize("seconds", [0, 2])
+def test_a_listing_waits_a_rate_limit_out_in_either_spelling(replay: Replay, source: OroSource, seconds: int) -> None:
+    # An HTTP date has whole seconds, so two ahead means more than one from now.
+    value = format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True) if seconds else "0.4"
+    replay.faults.add(Fault("/suites$", status=429, headers={"Retry-After": value}))
+    began = time.monotonic()
+    assert len(source.suites()) == 2
+    assert time.monotonic() - began > (0.8 if seconds else 0.3)
+
+
+def test_a_listing_survives_passing_errors_and_gives_up_on_lasting_ones(replay: Replay, source: OroSource) -> None:
+    replay.faults.add(Fault("/suites$", times=3, status=503))
+    assert len(source.suites()) == 2
+    replay.faults.add(Fault("/suites$", times=4, status=500))
+    with pytest.raises(SourceRefused, match="upstream_error"):
+        source.suites()
+    replay.faults.add(Fault("/suites$", status=418))
+    with pytest.raises(SourceRefused, match="unexpected"):
+        source.suites()
+    assert len(source.suites()) == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason", "terminal"),
+    [
+        (Fault(DOWNLOAD_URL, status=500), Refusal.UPSTREAM_ERROR, False),
+        (Fault(OBJECTS, status=503), Refusal.UPSTREAM_ERROR, False),
+        (Fault(OBJECTS, times=2, status=403), Refusal.EXPIRED_URL, False),
+        (Fault(OBJECTS, status=404), Refusal.NO_OBJECT, True),
+        (Fault(OBJECTS, keep_bytes=60), Refusal.TRUNCATED, False),
+        (Fault(OBJECTS, keep_bytes=60, cut=True), Refusal.TRUNCATED, False),
+        (Fault(OBJECTS, keep_bytes=0), Refusal.TRUNCATED, False),
+        (Fault(DOWNLOAD_URL, keep_bytes=10, cut=True), Refusal.TRUNCATED, False),
+        (Fault(OBJECTS, status=200, body=b"\x1f\x8bnot gzip at all"), Refusal.BAD_GZIP, True),
+        (Fault(OBJECTS, status=200, body=gzip.compress(bytes(4_000_000))), Refusal.GZIP_BOMB, True),
+        (Fault(OBJECTS, delay_seconds=3.0), Refusal.TIMEOUT, False),
+        (Fault(DOWNLOAD_URL, status=200, body=b"<html>"), Refusal.UNREADABLE_ANSWER, False),
+        (Fault(DOWNLOAD_URL, status=200, body=b"[]"), Refusal.UNREADABLE_ANSWER, False),
+        (Fault(DOWNLOAD_URL, status=404, body=b"gone"), Refusal.UNEXPECTED, False),
+        (Fault(OBJECTS, status=302, headers={"Location": "http://evil.example/x"}), Refusal.FORBIDDEN_HOST, True),
+        (Fault(OBJECTS, status=302, headers={"Location": "http://127.0.0.1:1/x"}), Refusal.FORBIDDEN_HOST, True),
+    ],
+    ids=lambda value: value.value if isinstance(value, Refusal) else None,
+)
+def test_each_fault_of_a_fetch_has_its_name(
+    replay: Replay, source: OroSource, target: FetchTarget, fault: Fault, reason: Refusal, terminal: bool
+) -> None:
+    replay.faults.add(fault)
+    answer = source.fetch(target)
+    assert isinstance(answer, Refused)
+    assert (answer.reason, answer.terminal) == (reason, terminal)
+    assert isinstance(source.fetch(target), Fetched)
+
+
+def test_an_expired_url_is_asked_for_anew(replay: Replay, source: OroSource, target: FetchTarget) -> None:
+    replay.faults.add(Fault(OBJECTS, status=403, body=b"<Error><Code>AccessDenied</Code></Error>"))
+    replay.faults.requests.clear()
+    assert isinstance(source.fetch(target), Fetched)
+    assert [path.rsplit("/", 1)[-1] for path in replay.faults.requests].count("download-url") == 2
+
+
+def test_a_redirect_on_the_same_host_is_followed(replay: Replay, source: OroSource, target: FetchTarget) -> None:
+    replay.faults.add(Fault(OBJECTS, status=302, headers={"Location": "/health"}))
+    answer = source.fetch(target)
+    assert isinstance(answer, Fetched)
+    assert answer.payload == b'{"status":"ok"}'
+
+
+def test_plain_json_and_nul_bytes_pass_as_they_are(replay: Replay, source: OroSource, target: FetchTarget) -> None:
+    body = b'[{"think": "a\0b \\u0000", "score": NaN}]'
+    replay.faults.add(Fault(OBJECTS, status=200, body=body))
+    assert source.fetch(target) == Fetched(body, len(body))
+
+
+def test_hosts_that_are_not_on_the_list_are_never_asked(replay: Replay, source: OroSource, target: FetchTarget) -> None:
+    for url in (
+        "http://evil.example/o",
+        "file:///etc/passwd",
+        "http://x@127.0.0.1/o",
+        "http://[",
+        "https://amazonaws.com.evil.example/",
+    ):
+        replay.faults.add(answering(DOWNLOAD_URL, {"download_url": url}))
+        assert refused(source, target) is Refusal.FORBIDDEN_HOST
+
+
+def test_nothing_of_a_presigned_url_is_logged(
+    replay: Replay, source: OroSource, target: FetchTarget, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        assert isinstance(source.fetch(target), Fetched)
+        for fault in (Fault(OBJECTS, keep_bytes=9, cut=True), Fault(OBJECTS, times=2, status=403)):
+            replay.faults.add(fault)
+            assert "X-Amz" not in repr(source.fetch(target))
+    own = [record.getMessage() for record in caplog.records if not record.name.startswith("uvicorn")]
+    assert not [message for message in own if "X-Amz" in message or "HTTP Request" in message]
+
+
+def suite_row(suite_id: int, **changes: object) -> Mapping[str, object]:
+    return {"suite_id": suite_id, "suite_version": 1, "is_active": True} | changes
+
+
+def test_what_is_new_is_kept_counted_and_never_fatal(replay: Replay, source: OroSource) -> None:
+    [run] = [run for run in all_runs(source) if run.phase == "RACE" and run.suite_id == ENVPACK_SUITE]
+    row = dict(run.raw) | {"status": "ASCENDED", "mood": "fine", "completed_at": "2026-06-04T10:00:00"}
+    rows = [row, row | {"suite_id": 77}, {"eval_run_id": None}, "not a row", row | {"is_included": "yes"}]
+    replay.faults.add(answering("/runs$", rows))
+    suites = [suite_row(ENVPACK_SUITE, execution_kind="envpack"), suite_row(77, execution_kind="dream")]
+    replay.faults.add(answering("/suites$", suites))
+    listed = source.runs(run.agent_version_id)
+    assert [(one.status, one.is_included) for one in listed] == [("ASCENDED", True), ("ASCENDED", False)]
+    assert listed[0].raw["mood"] == "fine"
+    assert listed[0].completed_at == datetime(2026, 6, 4, 10, tzinfo=UTC)
+    assert source.oddities.counts() == {
+        Oddity.UNKNOWN_STATUS: 2,
+        Oddity.UNKNOWN_FIELD: 3,
+        Oddity.UNKNOWN_EXECUTION_KIND: 2,  # the suite itself, and the run in it
+        Oddity.MALFORMED_ROW: 2,
+    }
+
+
+def all_runs(source: OroSource) -> list:
+    return [run for agent in source.agents() for run in source.runs(agent.agent_version_id)]
+
+
+def test_nul_and_nan_in_a_listing_become_harmless(replay: Replay, source: OroSource) -> None:
+    body = b'{"race": null, "qualifiers": [], "x": NaN}'
+    replay.faults.add(Fault("/races/current$", status=200, body=body))
+    assert len(list(source.races())) == 2
+    body = b'{"problems": [{"problem_id": "p", "metadata": {"query": "a\\u0000b\\ud800"}}]}'
+    replay.faults.add(Fault("/suites/4/problems$", status=200, body=body))
+    [problem] = source.problems(LEGACY_SUITE)
+    assert problem.query == "a\ufffdb?"
+
+
+def test_a_total_that_lies_does_not_loop_for_ever(replay: Replay, source: OroSource) -> None:
+    replay.faults.add(answering("/races/history$", {"total": 10**9, "races": []}))
+    assert len(list(source.races())) == 1
+
+
+def test_gated_feedback_is_asked_for_again_later(replay: Replay, source: OroSource) -> None:
+    episode = next(item for item in all_items(source) if item.episode_result_id)
+    replay.faults.add(Fault("/feedback$", status=404, body=b'{"detail": "", "error_code": "ARTIFACT_NOT_FOUND"}'))
+    answer = source.fetch(target_of(episode))
+    assert isinstance(answer, Refused)
+    assert (answer.reason, answer.terminal) == (Refusal.FEEDBACK_ABSENT, False)

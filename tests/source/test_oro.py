@@ -1,0 +1,112 @@
+"""The walk over a live server: everything is found once, and each thing that is missing says why."""
+
+from collections import Counter
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from service.domain.trajectory import ExecutionKind, Judgement
+from service.replay.server import Replay, replaying
+from service.source.budget import Unthrottled
+from service.source.calls import SourceRefused, open_client
+from service.source.listing import Fetched, FetchTarget, Refused
+from service.source.oro import OroSource
+from service.source.refusals import Refusal
+from tests.replay.recording import LEGACY_SUITE, problem_id
+from tests.source.conftest import all_items, target_of
+
+
+def harvest(source: OroSource) -> tuple[Counter[str], list[bytes]]:
+    counts: Counter[str] = Counter()
+    payloads: list[bytes] = []
+    for item in all_items(source):
+        answer = source.fetch(target_of(item))
+        counts["fetched" if isinstance(answer, Fetched) else answer.reason] += 1
+        if isinstance(answer, Fetched):
+            payloads.append(answer.payload)
+    return counts, payloads
+
+
+def test_every_object_of_the_generated_races_is_found_once(source: OroSource) -> None:
+    counts, payloads = harvest(source)
+    # Two legacy races of 2 x 8 items, one running: 2 x 5 withheld. brittle lost one envelope in the other. 4 episodes.
+    assert counts == {"fetched": 25, Refusal.RACE_IN_FLIGHT: 10, Refusal.NO_OBJECT: 1}
+    assert payloads.count(b"[]") == 2
+    assert sum(b"NaN" in payload for payload in payloads) == 1
+    assert source.oddities.counts() == {}
+
+
+@pytest.mark.shared
+def test_every_object_of_the_recorded_runs_is_found_once(shared_data: Path) -> None:
+    with replaying(shared_data / "runs") as replay, open_client() as client:
+        counts, payloads = harvest(OroSource(replay.url, Unthrottled(), client))
+    assert counts == {"fetched": 1228, Refusal.NO_OBJECT: 17}
+    assert payloads.count(b"[]") == 93
+    assert sum(b"NaN" in payload for payload in payloads) == 7
+
+
+def test_races_come_once_with_the_running_one_first(source: OroSource, replay: Replay) -> None:
+    races = list(source.races())
+    assert [race.status for race in races] == ["RACE_RUNNING", "RACE_COMPLETE", "RACE_COMPLETE"]
+    assert [len(race.agents) for race in races] == [2, 1, 2]
+    done = {race.race_id for race in races[1:]}
+    replay.faults.requests.clear()
+    assert [race.status for race in source.races(skip=done)] == ["RACE_RUNNING"]
+    assert replay.faults.requests == ["/v1/public/races/current", "/v1/public/races/history"]
+
+
+def test_a_judgement_is_what_the_domain_reads(source: OroSource) -> None:
+    judged = [msgspec.convert(item.judgement, Judgement) for item in all_items(source)]
+    # Of 2 x 8 released-or-not legacy items per race brittle fails three; of the four episodes every other passed.
+    assert Counter(judgement.success for judgement in judged) == {True: 2 * 13 + 2, False: 2 * 3 + 2}
+    assert all(judgement.reasoning_score is None for judgement in judged)
+
+
+def test_gold_is_listed_for_the_public_suite_and_the_world_names_an_episode(source: OroSource) -> None:
+    legacy = list(source.problems(LEGACY_SUITE))
+    assert {problem.problem_id for problem in legacy} == {problem_id(number) for number in range(3)}
+    assert all(isinstance(problem.reward, dict) and problem.query for problem in legacy)
+    tasks = [problem for problem in source.problems() if problem.kind is ExecutionKind.ENVPACK]
+    assert {task.problem_id for task in tasks} == {"market-1/TF8-composed-Q0", "market-1/TF8-composed-Q1"}
+    episodes = {item.problem_id for item in all_items(source) if item.kind is ExecutionKind.ENVPACK}
+    assert {task.problem_id for task in tasks} < episodes
+
+
+def test_released_code_is_fetched_and_hidden_code_is_not(source: OroSource) -> None:
+    answers = [source.agent_code(agent.agent_version_id) for agent in source.agents()]
+    assert sum(isinstance(answer, Fetched) and b"def agent_main" in answer.payload for answer in answers) == 1
+    reasons = Counter(answer.reason for answer in answers if isinstance(answer, Refused))
+    assert reasons == {Refusal.NO_OBJECT: 2, Refusal.NOT_RELEASED: 2}
+
+
+def test_names_nobody_knows_are_refused_by_name(source: OroSource, target: FetchTarget) -> None:
+    stranger = "00000000-0000-5000-8000-000000000000"
+
+    def reason(**changes: str) -> Refusal:
+        answer = source.fetch(
+            FetchTarget(**{name: getattr(target, name) for name in FetchTarget.__dataclass_fields__} | changes)
+        )
+        assert isinstance(answer, Refused)
+        assert answer.terminal == (answer.retry_at is None)
+        return answer.reason
+
+    assert reason(agent_version_id=stranger) is Refusal.AGENT_NOT_FOUND
+    assert reason(eval_run_id=stranger) is Refusal.RUN_NOT_FOUND
+    assert reason(problem_id=stranger) is Refusal.NO_OBJECT
+    assert reason(problem_id="no uuid") is Refusal.BAD_REQUEST
+    assert reason(kind=ExecutionKind.ENVPACK) is Refusal.FEEDBACK_ABSENT
+    assert reason(kind=ExecutionKind.ENVPACK, episode_result_id=stranger) is Refusal.FEEDBACK_ABSENT
+    with pytest.raises(SourceRefused, match="agent_not_found"):
+        source.runs(stranger)
+
+
+def test_no_server_is_a_refusal_too(target: FetchTarget) -> None:
+    with httpx.Client() as client:
+        source = OroSource("http://127.0.0.1:9", Unthrottled(), client, backoff_seconds=0.0)
+        answer = source.fetch(target)
+        with pytest.raises(SourceRefused, match="unreachable"):
+            source.suites()
+    assert isinstance(answer, Refused)
+    assert answer.reason is Refusal.UNREACHABLE
