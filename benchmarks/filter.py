@@ -1,6 +1,6 @@
 """How fast the filter is, against the least that any filter must do on the same bytes: decompress and decode.
 
-Run from the checkout: `python -m benchmarks.filter [DIR]`, DIR holding recorded runs; without it, generated payloads.
+Run from the checkout: `python -m benchmarks.filter [DIR]`, DIR holding recorded runs; without it, the demo's races.
 """
 
 import gzip
@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import zstandard
 
@@ -18,6 +19,7 @@ from service.domain.rules import SLUICE_1
 from service.domain.structure import judge
 from service.domain.trajectory import ExecutionKind, Judgement, parse
 from service.tokenizer import qwen_token_counter
+from service.world.demo import write_demo
 
 ROUNDS = 5
 Item = tuple[bytes, Evidence]
@@ -27,7 +29,7 @@ def recorded(folder: Path) -> list[Item]:
     """Compressed payloads of recorded runs, with what was reported of them."""
     compress = zstandard.ZstdCompressor().compress
     items = []
-    for agent in sorted(path for path in folder.iterdir() if path.is_dir()):
+    for agent in sorted(path.parent for path in folder.rglob("output.jsonl.gz")):
         with gzip.open(agent / "progress_updates.jsonl.gz", "rt") as rows:
             reports = {row["problem_id"]: row for row in map(json.loads, rows)}
         with gzip.open(agent / "output.jsonl.gz", "rt") as rows:
@@ -57,7 +59,12 @@ def microseconds(items: list[Item], work: Callable[[bytes, Evidence], object]) -
 
 def main() -> None:
     """Print the figures."""
-    items = recorded(Path(sys.argv[1]))
+    if len(sys.argv) > 1:
+        items = recorded(Path(sys.argv[1]))
+    else:
+        with TemporaryDirectory() as folder:
+            write_demo(Path(folder))
+            items = recorded(Path(folder))
     decompress = zstandard.ZstdDecompressor().decompress
     count_tokens = qwen_token_counter()
     legacy = ExecutionKind.LEGACY

@@ -38,10 +38,51 @@ def issuers(run: Run, **judgement: object) -> list[str]:
     return [call.issuer.value for call in attributed(run, **judgement).calls]
 
 
+def parallel_run() -> Run:
+    """Several calls a reply, executed in one step."""
+    run = Run()
+    for calls in ((FIND, VIEW), (RECOMMEND, TERMINATE)):
+        run.reply(tagged("Both.", *calls))
+        run.step("Both.", *calls)
+    return run
+
+
+def verbose_run() -> Run:
+    """An honest agent, half of whose replies are too long for the log."""
+    run = Run()
+    for number, call in enumerate(WHOLE_RUN):
+        if number % 2:
+            run.dropped_reply()
+        else:
+            run.reply(tagged("Short.", call))
+        run.step("Long.", call)
+    return run
+
+
+def narrator_run() -> Run:
+    """Code decides everything; the model tells of it at the end."""
+    run = scripted_run()
+    run.reply("I searched for bags and chose 11.")
+    return run
+
+
+def forged_log_run() -> Run:
+    """Code writes the log of a model: each reply claims 300 ms, in a run that took 0.08 s."""
+    run = Run()
+    for call in WHOLE_RUN:
+        run.reply(tagged("t", call), timestamp=run.now_ms + 1, duration_ms=300.0)
+        run.now_ms -= 99
+        run.step("t", call)
+    return run
+
+
 @pytest.mark.parametrize(
     ("build", "expected"),
     [
         (agentic_run, StructuralClass.AGENTIC),
+        (parallel_run, StructuralClass.AGENTIC),
+        (verbose_run, StructuralClass.UNKNOWN),
+        (narrator_run, StructuralClass.SUB_TASK),
         (sub_task_run, StructuralClass.SUB_TASK),
         (scripted_run, StructuralClass.SCRIPTED),
         (echo_run, StructuralClass.ECHOED),
@@ -194,6 +235,12 @@ def test_a_log_that_outlasts_the_execution_is_forged() -> None:
         Contradiction.EXECUTION_TIME,
         Contradiction.LOG_OUTLASTS_EXECUTION,
     )
+
+
+def test_replies_that_take_longer_than_the_run_are_forged() -> None:
+    provenance = attributed(forged_log_run())
+    assert provenance.contradictions == (Contradiction.LOG_OUTLASTS_EXECUTION,)
+    assert provenance.structural_class is StructuralClass.FORGED
 
 
 def test_logged_replies_without_any_logged_search_contradict() -> None:
