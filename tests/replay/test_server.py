@@ -1,0 +1,58 @@
+"""The server as a process: it says where it is, answers, and ends cleanly on either signal."""
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from http import HTTPStatus
+from pathlib import Path
+
+import httpx
+import pytest
+
+from service.errors import SluiceError
+from service.replay.server import Replay, replaying, serve
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from service.replay.server import serve
+serve(Path(sys.argv[1]), port=int(sys.argv[2]))
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_nothing_on_stderr(recording: Path, number: signal.Signals) -> None:
+    port = free_port()
+    command = [sys.executable, "-c", PROGRAM, str(recording), str(port)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=Path(__file__).parents[2]) as process:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                assert httpx.get(f"http://127.0.0.1:{port}/health").json() == {"status": "ok"}
+                break
+            except httpx.ConnectError:
+                time.sleep(0.05)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=15)
+    assert (process.returncode, errors) == (0, b"")
+
+
+def test_a_taken_port_is_a_named_error(replay: Replay, recording: Path) -> None:
+    with pytest.raises(SluiceError, match="PREREQUISITE_MISSING"):
+        serve(recording, port=int(replay.url.rsplit(":", 1)[1]))
+
+
+def test_two_servers_run_side_by_side(replay: Replay, recording: Path) -> None:
+    with replaying(recording) as other:
+        assert other.url != replay.url
+        for url in (replay.url, other.url):
+            assert httpx.get(f"{url}/v1/public/suites").status_code == HTTPStatus.OK
