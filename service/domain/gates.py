@@ -23,6 +23,7 @@ class Reason(StrEnum):
 
     EMPTY = "empty"
     MALFORMED = "malformed"
+    OVERSIZED = "oversized"
     BARE_NAN = "bare_nan"
     HARNESS_FAULT = "harness_fault"
     """Envpack: the environment or the verifier failed, not the agent."""
@@ -90,6 +91,8 @@ def _unreadable(case: Case) -> Reason | None:
     defects = case.trajectory.defects
     if {Defect.MALFORMED_JSON, Defect.NOT_A_LIST, Defect.NOT_AN_OBJECT}.intersection(defects):
         return Reason.MALFORMED
+    if Defect.OVERSIZED in defects:
+        return Reason.OVERSIZED
     if case.trajectory.empty:
         return Reason.EMPTY
     return Reason.BARE_NAN if Defect.BARE_NAN in defects else None
@@ -186,7 +189,7 @@ def _grounded(case: Case) -> Reason | None:
     """Ids that an answer or a view names must stand in the query or in a result that came before."""
     if not case.rules.require_grounded_ids:
         return None
-    seen = spelled(case.trajectory.query)
+    seen = bytearray(spelled(case.trajectory.query))
     for call, result in zip(case.calls, case.results, strict=True):
         named = product_ids(call.arguments) if call.name in NAMING_TOOLS else ()
         if not all(_shown(name, seen) for name in named):
@@ -203,14 +206,15 @@ def _format(case: Case) -> Reason | None:
     return None if clean and spoken else Reason.DEFECTIVE_FORMAT
 
 
-def _shown(name: str, seen: bytes) -> bool:
+def _shown(name: str, seen: bytearray) -> bool:
     """Whether an id stands in JSON text as a whole string or number, or as a word of the query."""
-    at = seen.find(name.encode(errors="replace"))
+    word = name.encode(errors="replace")
+    at = seen.find(word)
     while at >= 0:
-        before, after = seen[at - 1 : at], seen[at + len(name) : at + len(name) + 1]
+        before, after = seen[at - 1 : at], seen[at + len(word) : at + len(word) + 1]
         if not before.isalnum() and not after.isalnum():
             return True
-        at = seen.find(name.encode(errors="replace"), at + 1)
+        at = seen.find(word, at + len(word))
     return False
 
 

@@ -20,6 +20,8 @@ class Defect(StrEnum):
     """A legacy payload is a list of steps; this is something else."""
     NOT_AN_OBJECT = "not_an_object"
     """An envpack payload is one object; this is something else."""
+    OVERSIZED = "oversized"
+    """More than any agent can produce within its limits; not read any further."""
     BAD_STEP = "bad_step"
     """A step, or a part of it, has the wrong type; that part was left out."""
     BAD_PROXY_CALL = "bad_proxy_call"

@@ -151,8 +151,8 @@ class _Log:
             self.gap = "count_differs"
         elif backing.unbacked:
             self.gap = "client_bypassed"
-        self.unread = [reply.unread for reply in replies if reply.unread]
-        self.dropped_ends = [reply.timestamp_ms for reply in trajectory.inferences if reply.dropped]
+        self.unread = {name for reply in replies for name in reply.unread}
+        self.first_dropped_ms = next((reply.timestamp_ms for reply in trajectory.inferences if reply.dropped), None)
 
     def issuer(self, step: Step, call: ToolCall, inference: int | None, terminated: bool) -> tuple[Issuer, str]:
         """Who issued a call, and the rule that says so."""
@@ -162,9 +162,10 @@ class _Log:
             return Issuer.MODEL, "reply_holds_call"
         if self.gap is not None:
             return Issuer.UNKNOWN, self.gap
-        if any(step.timestamp_ms is None or end <= step.timestamp_ms for end in self.dropped_ends):
+        dropped_ms, built_ms = self.first_dropped_ms, step.timestamp_ms
+        if dropped_ms is not None and (built_ms is None or dropped_ms <= built_ms):
             return Issuer.UNKNOWN, "reply_dropped"
-        if any(call.name in text for text in self.unread):
+        if call.name in self.unread:
             return Issuer.UNKNOWN, "reply_unread"
         return Issuer.HARNESS, "log_whole_no_reply"
 

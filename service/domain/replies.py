@@ -5,6 +5,7 @@ it can be read; a reply that seems to hold a call nobody can read says so.
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -16,28 +17,29 @@ OPENING, CLOSING, FENCE = "<tool_call>", "</tool_call>", "```"
 MAX_DEPTH = 12
 """Arguments nested deeper are compared by their shape down to here."""
 
+_NAME = re.compile(r'"name"\s*:\s*"([^"]*)"')
 _TOLERANT = json.JSONDecoder(strict=False)
 
 
 class ReplyCalls(NamedTuple):
-    """Calls of one reply, in order. `unread`: text that looks like a call and could not be read, else empty."""
+    """Calls of one reply, in order. `unread`: names in text that looks like a call and could not be read."""
 
     calls: tuple[NativeCall, ...]
-    unread: str
+    unread: frozenset[str]
 
 
 def calls_in(reply: Inference) -> ReplyCalls:
     """Calls a reply holds: its native `tool_calls`, then those in its text."""
     calls = [NativeCall(call.name, _decoded(call.arguments)) for call in reply.native_calls]
     if not reply.content:
-        return ReplyCalls(tuple(calls), "")
-    unread = ""
+        return ReplyCalls(tuple(calls), frozenset())
+    unread: set[str] = set()
     for block in _blocks(reply.content):
         values = _values(block)
         calls.extend(call for value in values for call in _calls(value))
-        if not values and '"name"' in block:
-            unread += block
-    return ReplyCalls(tuple(calls), unread)
+        if not values:
+            unread.update(_NAME.findall(block))
+    return ReplyCalls(tuple(calls), frozenset(unread))
 
 
 def call_key(name: str, arguments: object) -> str:

@@ -31,6 +31,11 @@ __all__ = [
 ANSWER_TOOLS = frozenset({"recommend_product", "place_test_order"})
 """The tools that name the products an agent settled on, one for each execution kind."""
 
+LARGEST_PAYLOAD_BYTES = 4 << 20
+"""The executor lets no dialogue over 64 KiB out, and the log around it drops replies over 2,000 characters."""
+MOST_PARTS = 2_000
+"""Most steps, calls and log lines together: agents stop after some 30 steps. What follows is quadratic at worst."""
+
 LIST_KEYS = ("product_ids", "product_id")
 
 
@@ -106,13 +111,19 @@ def product_ids(arguments: dict[str, Any] | str) -> tuple[str, ...]:
 
 def parse(payload: bytes, kind: ExecutionKind) -> Trajectory:
     """Read the bytes of one item. Never raises, whatever the bytes are."""
+    oversized = Trajectory(kind=kind, defects=(Defect.OVERSIZED,))
+    if len(payload) > LARGEST_PAYLOAD_BYTES:
+        return oversized
     match kind:
         case ExecutionKind.LEGACY:
-            return _from_dialogue(*legacy_wire.decode(payload))
+            trajectory = _from_dialogue(*legacy_wire.decode(payload))
         case ExecutionKind.ENVPACK:
-            return _from_feedback(*envpack_wire.decode(payload))
+            trajectory = _from_feedback(*envpack_wire.decode(payload))
         case _:
             assert_never(kind)
+    log_lines = len(trajectory.inferences) + len(trajectory.searches)
+    parts = log_lines + sum(1 + len(step.calls) for step in trajectory.steps)
+    return trajectory if parts <= MOST_PARTS else oversized
 
 
 def _from_dialogue(steps: list[legacy_wire.WireStep], defects: tuple[Defect, ...]) -> Trajectory:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from service.domain.provenance import Evidence, attribute
 from service.domain.rules import SLUICE_1
-from service.domain.structure import judge
+from service.domain.structure import Reason, judge
 from service.domain.trajectory import Defect, ExecutionKind, parse, product_ids
 from tests.domain.dialogues import agentic_run
 
@@ -92,6 +92,16 @@ def test_an_episode_is_read_whole() -> None:
 )
 def test_what_is_broken_is_named(payload: bytes, defect: Defect) -> None:
     assert defect in parse(payload, ExecutionKind.LEGACY).defects
+
+
+def test_what_no_agent_can_produce_is_not_read() -> None:
+    large = json.dumps([{"completion": {"message": {"think": "x" * (4 << 20)}}}])
+    many = json.dumps([{}] * 2_001)
+    for payload in (large, many):
+        trajectory = parse(payload.encode(), ExecutionKind.LEGACY)
+        assert trajectory.defects == (Defect.OVERSIZED,)
+        assert judge(trajectory, Evidence(), SLUICE_1, len).reason is Reason.OVERSIZED
+    assert len(parse(json.dumps([{}] * 2_000).encode(), ExecutionKind.LEGACY).steps) == 2_000
 
 
 def test_an_empty_list_is_empty_and_not_broken() -> None:
