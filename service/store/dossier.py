@@ -6,7 +6,7 @@ pools ever held it in reserve. A problem without a pool may still be drawn into 
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from service.domain.pools import Pool
@@ -54,10 +54,7 @@ def dossier(session: Session, rules_digest: str, trajectory_id: int) -> Dossier 
 
 def is_open(session: Session, problem_id: str) -> bool:
     """Whether content of a problem may be shown to anyone."""
-    history = session.scalars(
-        select(PoolMember.pool)
-        .join(PoolAssignment, PoolAssignment.assignment_id == PoolMember.assignment_id)
-        .where(PoolMember.problem_id == problem_id, PoolAssignment.refusal.is_(None))
-        .order_by(PoolAssignment.assignment_id.desc())
-    ).all()
-    return bool(history) and history[0] in OPEN_POOLS and Pool.RESERVE not in history
+    newest = session.scalar(select(func.max(PoolAssignment.assignment_id)).where(PoolAssignment.refusal.is_(None)))
+    pools = select(PoolMember.assignment_id, PoolMember.pool).where(PoolMember.problem_id == problem_id)
+    history = {assignment_id: Pool(pool) for assignment_id, pool in session.execute(pools)}
+    return newest in history and history[newest] in OPEN_POOLS and Pool.RESERVE not in history.values()

@@ -161,7 +161,7 @@ def _pool_sizes(session: Session) -> dict[str, int]:
             .where(PoolMember.assignment_id == assignment.assignment_id)
             .group_by(PoolMember.pool)
         )
-        sizes.update(session.execute(counted).tuples().all())
+        sizes.update(session.execute(counted).all())
     return sizes
 
 

@@ -150,7 +150,7 @@ def add_harvest(session: Session) -> None:
     )
     ledger.mark_fetched(session, [row.ledger_id for row in given], NOW)
     walk = walks.begin(session)
-    walks.finish(session, walk, races=1, runs=2, items=10, faults={})
+    walks.finish(session, walk, races=1, runs=2, items=10, oddities={})
 
 
 def add_verdicts(session: Session) -> None:

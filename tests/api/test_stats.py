@@ -1,0 +1,65 @@
+"""`/v1/stats` and `/v1/races` say what was put in."""
+
+from starlette.testclient import TestClient
+
+from tests.api.corpus import HOSTILE
+
+# Ten items: five problems for each of two agents, one of them never given. Of the nine trajectories the first five are
+# kept, the last is unjudged, the three between are rejected.
+
+
+def test_stats_count_every_trajectory_once(client: TestClient):
+    stats = client.get("/v1/stats").json()
+    assert (stats["races"], stats["trajectories"]) == (1, 9)
+    assert stats["by_class"] == {"agentic": 5, "scripted": 3, "unjudged": 1}
+    assert stats["verdicts"] == {
+        "kept": 5,
+        "kept_negative": 0,
+        "rejected": 3,
+        "unjudged": 1,
+        "reasons": {"kept": 5, "loop": 3},
+    }
+    assert stats["pools"] == {"train": 1, "eval": 1, "reserve": 1, "quarantined": 1}
+    assert stats["clusters"] == 4
+    assert stats["harvest"] == {
+        "items": 10,
+        "expected": 0,
+        "fetched": 9,
+        "embargoed": 0,
+        "failed": 0,
+        "gone": 1,
+        "reasons": {"no_object": 1},
+    }
+    assert stats["rows"] is None
+
+
+def test_stats_name_the_released_snapshot(client: TestClient, service):
+    stats = client.get("/v1/stats").json()
+    assert stats["snapshot"] == {"id": service.snapshot_id, "rows": {"train": 3, "eval": 3}, "audit": {"ok": True}}
+    assert stats["refusal"] is None
+
+
+def test_stats_by_dimensions(client: TestClient):
+    rows = client.get("/v1/stats", params={"by": "agent,verdict"}).json()["rows"]
+    assert sorted(rows, key=lambda row: row["count"]) == [
+        {"agent": HOSTILE, "verdict": None, "count": 1},
+        {"agent": HOSTILE, "verdict": "rejected", "count": 3},
+        {"agent": "honest", "verdict": "kept", "count": 5},
+    ]
+
+
+def test_a_dimension_asked_for_twice_counts_once(client: TestClient):
+    assert client.get("/v1/stats", params={"by": "kind,kind"}).json()["rows"] == [
+        {"kind": "legacy_shoppingbench", "count": 9}
+    ]
+
+
+def test_unknown_dimensions_are_refused(client: TestClient):
+    assert client.get("/v1/stats", params={"by": "agent,hotkey"}).status_code == 422
+
+
+def test_races_show_their_ledger(client: TestClient):
+    (race,) = client.get("/v1/races").json()["races"]
+    assert race["race_number"] == 7
+    assert race["agents"] == 2
+    assert race["ledger"] == {"fetched": 9, "gone": 1}

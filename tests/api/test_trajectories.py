@@ -1,0 +1,114 @@
+"""Pages of trajectories, and what one shows of itself: content of held-out problems is in no answer."""
+
+import pytest
+from sqlalchemy.orm import Session
+from starlette.testclient import TestClient
+
+from service.store import policies, pools
+from service.store.dossier import is_open
+from service.store.pools import PoolRow
+from tests.api.conftest import Service
+from tests.api.corpus import HOSTILE, SECRET_QUERY
+
+
+def listed(client: TestClient, **filters: str) -> list[dict]:
+    return client.get("/v1/trajectories", params=filters).json()["trajectories"]
+
+
+def test_pages_hold_every_trajectory_once_in_order(client: TestClient):
+    seen, after = [], 0
+    while after is not None:
+        page = client.get("/v1/trajectories", params={"after": after, "limit": 2}).json()
+        assert len(page["trajectories"]) <= 2
+        seen += [row["trajectory_id"] for row in page["trajectories"]]
+        after = page["next_after"]
+    assert len(seen) == 9
+    assert seen == sorted(set(seen))
+
+
+def test_a_full_last_page_has_no_next(client: TestClient):
+    page = client.get("/v1/trajectories", params={"limit": 9}).json()
+    assert (len(page["trajectories"]), page["next_after"]) == (9, None)
+
+
+@pytest.mark.parametrize(
+    ("filters", "count"),
+    [
+        ({"agent": "honest"}, 5),
+        ({"agent": HOSTILE}, 4),
+        ({"class": "scripted"}, 3),
+        ({"verdict": "kept"}, 5),
+        ({"reason": "loop"}, 3),
+        ({"category": "Product"}, 9),
+        ({"race": "race-1"}, 9),
+        ({"kind": "envpack"}, 0),
+        ({"agent": "honest", "verdict": "rejected"}, 0),
+        ({"agent": "' OR 1=1 --"}, 0),
+    ],
+)
+def test_filters(client: TestClient, filters: dict[str, str], count: int):
+    assert len(listed(client, **filters)) == count
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=501", "after=-1", f"after={2**63}", "limit=x", "agent=%00"])
+def test_bad_parameters_are_problems(client: TestClient, query: str):
+    answer = client.get(f"/v1/trajectories?{query}")
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["code"] == "BAD_INPUT"
+
+
+def of(client: TestClient, problem_id: str) -> dict:
+    row = next(row for row in listed(client, agent="honest") if row["problem_id"] == problem_id)
+    return client.get(f"/v1/trajectories/{row['trajectory_id']}").json()
+
+
+@pytest.mark.parametrize("problem_id", ["p-train", "p-eval"])
+def test_open_problems_show_their_content(client: TestClient, problem_id: str):
+    detail = of(client, problem_id)
+    assert detail["withheld"] is None
+    assert detail["content"]["query"] == SECRET_QUERY
+    (step,) = detail["content"]["steps"]
+    assert step["calls"][0]["name"] == "find_product"
+    assert step["calls"][0]["result"] == [{"title": HOSTILE}]
+    assert "bare_nan" in detail["content"]["defects"]
+    assert detail["verdict"]["answer"] == ["secret-answer"]
+
+
+@pytest.mark.parametrize("problem_id", ["p-reserve", "p-quarantined", "p-new"])
+def test_held_out_problems_show_none(client: TestClient, problem_id: str):
+    """Reserve is held for future evaluation; a problem without a pool may still be drawn into it."""
+    detail = of(client, problem_id)
+    assert detail["withheld"] == "held_out"
+    assert detail["content"] is None
+    assert (detail["verdict"]["answer"], detail["verdict"]["signals"]) == (None, None)
+    assert SECRET_QUERY not in str(detail)
+    assert "secret-answer" not in str(detail)
+
+
+def test_gold_is_in_no_answer(client: TestClient):
+    paths = ["/v1/stats", "/v1/races", "/v1/trajectories", "/v1/snapshots", "/", "/partials/overview"]
+    paths += [f"/v1/trajectories/{row['trajectory_id']}" for row in listed(client)]
+    assert not [path for path in paths if "gold-" in client.get(path).text]
+
+
+def test_a_problem_once_in_reserve_stays_closed(service: Service):
+    """A newer draw that opens it does not count: only an explicit retirement would."""
+    with Session(service.engine) as session:
+        newest = pools.latest(session)
+        assert newest is not None
+        policy = "pools-digest-2"
+        policies.record(session, "pools", "pools", policy, {})
+        members = [PoolRow("p-reserve", "train", "train", "draw"), PoolRow("p-train", "train", "train", "draw")]
+        pools.save(session, clustering_id=newest.clustering_id, plan_digest=policy, members=members)
+        session.flush()
+        assert is_open(session, "p-train")
+        assert not is_open(session, "p-reserve")
+        assert not is_open(session, "p-eval")  # has no pool in the newest draw
+        session.rollback()
+
+
+def test_unknown_id_is_a_problem(client: TestClient):
+    answer = client.get("/v1/trajectories/999999")
+    assert answer.status_code == 404
+    assert answer.json()["context"] == {"trajectory_id": 999999}
