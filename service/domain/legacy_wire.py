@@ -3,13 +3,17 @@
 Only names and types of the wire, and how to read them when some are wrong; what they mean is `trajectory`'s business.
 """
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 
 from service.domain.lenient import Defect, salvage
 
-Number = int | float
+LARGEST = 10**15
+"""No time in ms and no count comes near; numbers beyond are wrong, and would overflow in arithmetic."""
+
+Count = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+Number = Count | Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Wire = TypeVar("Wire")
 
 
@@ -50,12 +54,12 @@ class WireProxyCall(msgspec.Struct, gc=False):
     timestamp: Number
     kind: str | None = None
     duration_ms: Number | None = None
-    status_code: int | None = None
+    status_code: Count | None = None
     params: dict[str, Any] | None = None
     json_data: WireRequest | None = None
     response: msgspec.Raw = msgspec.Raw(b"")
     response_truncated: bool | None = None
-    response_length: int | None = None
+    response_length: Count | None = None
     result_product_ids: list[str | int] | None = None
 
 
@@ -105,8 +109,8 @@ class WireChoice(msgspec.Struct, gc=False):
 class WireUsage(msgspec.Struct, gc=False):
     """Token counts of a reply."""
 
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    prompt_tokens: Count | None = None
+    completion_tokens: Count | None = None
 
 
 class WireReply(msgspec.Struct, gc=False):
@@ -183,9 +187,9 @@ def _salvaged_step(item: object, found: dict[Defect, None]) -> WireStep | None:
         calls = message.get("tool_call")
         calls = calls if isinstance(calls, list) else []
         read = WireMessage(
-            think=_typed(message.get("think"), str),
+            think=_text(message.get("think")),
             tool_call=[call for entry in calls if (call := _strict(_CALL, entry)) is not None],
-            response=_typed(message.get("response"), str),
+            response=_text(message.get("response")),
         )
     return WireStep(WireCompletion(read), _salvaged_extra(item.get("extra_info"), found))
 
@@ -199,10 +203,10 @@ def _salvaged_extra(extra: object, found: dict[Defect, None]) -> WireExtra:
     if len(proxy_calls) < len(lines) or not (logged is None or isinstance(logged, list)):
         found[Defect.BAD_PROXY_CALL] = None
     return WireExtra(
-        query=_typed(extra.get("query"), str),
-        timestamp=_typed(extra.get("timestamp"), int, float),
-        problem_id=_typed(extra.get("problem_id"), str),
-        execution_time=_typed(extra.get("execution_time"), int, float),
+        query=_text(extra.get("query")),
+        timestamp=_number(extra.get("timestamp")),
+        problem_id=_text(extra.get("problem_id")),
+        execution_time=_number(extra.get("execution_time")),
         proxy_calls=proxy_calls,
     )
 
@@ -214,5 +218,9 @@ def _strict(decoder: "msgspec.json.Decoder[Wire]", value: object) -> Wire | None
         return None
 
 
-def _typed(value: Any, *types: type) -> Any:
-    return value if isinstance(value, types) and not isinstance(value, bool) else None
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) and abs(value) <= LARGEST else None

@@ -16,7 +16,7 @@ WORDS = """completion message think tool_call name parameters result extra_info 
 choices usage params product_ids q interaction calls args observation query execution_time"""
 KEYS = st.sampled_from(WORDS.split())
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just(10**400),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS | st.text(max_size=4), inner, max_size=5),
     max_leaves=30,
 )
@@ -81,6 +81,12 @@ def test_an_episode_is_read_whole() -> None:
         (b"null", Defect.NOT_A_LIST),
         (b"[3]", Defect.BAD_STEP),
         (b'[{"completion": []}]', Defect.BAD_STEP),
+        (b'[{"extra_info": {"timestamp": 1e300}}]', Defect.BAD_STEP),
+        (
+            b'[{"extra_info": {"proxy_calls": [{"path": "/inference/", "timestamp": 0, "duration_ms": %s}]}}]'
+            % (b"9" * 400),
+            Defect.BAD_PROXY_CALL,
+        ),
         (b'[{"nan": NaN}]', Defect.BARE_NAN),
         (b'[{"nan": -Infinity}]', Defect.BARE_NAN),
         (b'[{"completion": {"message": {"tool_call": [{"result": 1e999}]}}}]', Defect.BARE_NAN),
