@@ -233,6 +233,7 @@ def _add_run(
     if phase == QUALIFYING:
         start = race.created_at + timedelta(hours=1)
     hotkeys = [item.row.get("validator_hotkey") for item in items if isinstance(item, EpisodeItem)]
+    hotkeys.append(stage.described.get("validator_hotkey"))
     archive.add(
         Run(
             eval_run_id=eval_run_id or derived_id("run", race.slug, stage.folder.name, phase),

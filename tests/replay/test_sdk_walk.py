@@ -68,6 +68,7 @@ class Walker:
         self.counts["running"] = int(current.race is not None)
         history = self.ask(get_race_history, limit=1)
         races = list(history.races)
+        agents: set[UUID] = set()
         while len(races) < history.total:
             races += self.ask(get_race_history, limit=1, offset=len(races)).races
         for race in races:
@@ -75,14 +76,17 @@ class Walker:
             detail = self.ask(get_race_detail, race.race_id)
             assert all(qualifier.race_score is not None for qualifier in detail.qualifiers)
             self.counts["qualifiers"] += len(detail.qualifiers)
+            agents |= {qualifier.agent_version_id for qualifier in detail.qualifiers}
         self.counts["races"] = len(races)
         for suite in self.ask(list_suites):
-            for entry in self.ask(get_leaderboard, suite_id=suite.suite_id).entries:
-                self.agent(entry.agent_version_id)
+            board = self.ask(get_leaderboard, suite_id=suite.suite_id)
+            agents |= {entry.agent_version_id for entry in board.entries}
             listed = self.ask(get_suite_problems, suite.suite_id)
             assert all(problem.metadata["reward"] for problem in listed.problems)
             self.counts["problems"] += len(listed.problems)
             self.counts["tasks"] += len(listed.qualifying_tasks)
+        for agent_version_id in agents:
+            self.agent(agent_version_id)
         self.ask(get_current_suite)
         self.ask(get_top_agent)
         self.counts["history"] = self.ask(get_trajectory_history).total
