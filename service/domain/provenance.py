@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from service.domain import canonical, trust
-from service.domain.replies import ReplyCalls, call_key, calls_in, plain_text
+from service.domain.replies import ReplyCalls, call_key, calls_in, mentions, plain_text
 from service.domain.trajectory import ExecutionKind, Judgement, Step, ToolCall, Trajectory
 
 TERMINATE = "terminate"
@@ -151,6 +151,8 @@ class _Log:
             self.gap = "count_differs"
         elif backing.unbacked:
             self.gap = "client_bypassed"
+        callless = (line.content for line, reply in zip(trajectory.inferences, replies, strict=True) if not reply.calls)
+        self.said = plain_text(" ".join(content for content in callless if content))
         self.unread = {name for reply in replies for name in reply.unread}
         self.first_dropped_ms = next((reply.timestamp_ms for reply in trajectory.inferences if reply.dropped), None)
 
@@ -167,6 +169,8 @@ class _Log:
             return Issuer.UNKNOWN, "reply_dropped"
         if call.name in self.unread:
             return Issuer.UNKNOWN, "reply_unread"
+        if mentions(self.said, call.name, call.arguments):
+            return Issuer.UNKNOWN, "reply_mentions_call"
         return Issuer.HARNESS, "log_whole_no_reply"
 
 

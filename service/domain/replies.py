@@ -21,6 +21,12 @@ _NAME = re.compile(r'"name"\s*:\s*"([^"]*)"')
 _TOLERANT = json.JSONDecoder(strict=False)
 
 
+class _Read(NamedTuple):
+    values: Sequence[Any]
+    rest: str
+    """Text after the last value."""
+
+
 class ReplyCalls(NamedTuple):
     """Calls of one reply, in order. `unread`: names in text that looks like a call and could not be read."""
 
@@ -35,11 +41,19 @@ def calls_in(reply: Inference) -> ReplyCalls:
         return ReplyCalls(tuple(calls), frozenset())
     unread: set[str] = set()
     for block in _blocks(reply.content):
-        values = _values(block)
+        values, rest = _values(block)
         calls.extend(call for value in values for call in _calls(value))
-        if not values:
-            unread.update(_NAME.findall(block))
+        if rest:
+            unread.update(_NAME.findall(rest))
     return ReplyCalls(tuple(calls), frozenset(unread))
+
+
+def mentions(text: str, name: str, arguments: object) -> bool:
+    """Whether text names a tool and every argument of a call, in whatever format: it may hold that call."""
+    if not name or name not in text:
+        return False
+    values = arguments.values() if isinstance(arguments, dict) else (arguments,)
+    return all(plain_text(str(value)) in text for value in values if isinstance(value, str | int | float))
 
 
 def call_key(name: str, arguments: object) -> str:
@@ -68,10 +82,10 @@ def _blocks(content: str) -> Iterator[str]:
         yield content.strip()
 
 
-def _values(block: str) -> Sequence[Any]:
+def _values(block: str) -> _Read:
     """JSON values of a block; several may stand one after another."""
     try:
-        return (msgspec.json.decode(block),)
+        return _Read((msgspec.json.decode(block),), "")
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
         pass
     values: list[Any] = []
@@ -84,7 +98,7 @@ def _values(block: str) -> Sequence[Any]:
                 at += 1
     except (ValueError, RecursionError):
         pass
-    return values
+    return _Read(values, block[at:])
 
 
 def _calls(value: Any) -> Iterator[NativeCall]:
@@ -103,7 +117,7 @@ def _decoded(arguments: Any) -> Any:
     """Arguments as an object where they are one, also when it was written as JSON text."""
     if not isinstance(arguments, str):
         return {} if arguments is None else arguments
-    values = _values(arguments.strip())
+    values, _ = _values(arguments.strip())
     return values[0] if len(values) == 1 else arguments
 
 

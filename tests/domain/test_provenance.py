@@ -200,6 +200,20 @@ def test_a_call_in_a_reply_that_cannot_be_read_is_unknown() -> None:
     assert issuers(run) == ["unknown", "harness"]
 
 
+def test_a_call_in_a_format_of_the_agents_own_is_unknown() -> None:
+    run = Run()
+    run.reply("Action: find_product\nAction Input: q = waist  bag; price = 180-505")
+    run.step("", FIND, VIEW)
+    assert issuers(run) == ["unknown", "harness"]
+
+
+def test_a_readable_call_does_not_hide_an_unreadable_one() -> None:
+    run = Run()
+    run.reply('<tool_call>{"name": "terminate", "parameters": {"status": "success"}} {"name": "find_product", "param')
+    run.step("", FIND, TERMINATE)
+    assert issuers(run) == ["unknown", "model"]
+
+
 def test_what_comes_after_terminate_is_the_harness() -> None:
     run = agentic_run((FIND, TERMINATE))
     run.step("Auto-recommending.", RECOMMEND)
