@@ -5,7 +5,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from service.errors import SluiceError
+from service.source.calls import SourceRefused
 from service.source.listing import AgentListing, ItemListing, ProblemListing, RaceListing, RunListing
+from service.source.refusals import Refusal
 from service.store import ledger, listings, walks
 from service.store.engine import transaction
 from service.store.ledger import ExpectedItem
@@ -14,6 +16,8 @@ from workers.context import Context
 
 RACE_COMPLETE = "RACE_COMPLETE"
 RUN_SUCCESS = "SUCCESS"
+SOURCE_AWAY = frozenset({Refusal.UNREACHABLE, Refusal.TIMEOUT, Refusal.RATE_LIMITED})
+"""Refusals that end a walk. Any other is about what was asked for, and the walk goes on without it."""
 UNCATEGORISED = "unknown"
 
 log = logging.getLogger(__name__)
@@ -28,6 +32,8 @@ class Walk:
     """Items that were new to the ledger."""
     open_races: set[str] = field(default_factory=set)
     """Races with runs that may still get items."""
+    refusals: Counter[str] = field(default_factory=Counter)
+    """Agent versions that could not be listed, by why not."""
 
 
 def walk(context: Context) -> None:
@@ -38,14 +44,14 @@ def walk(context: Context) -> None:
     """
     with transaction(context.engine) as session:
         walk_id = walks.begin(session)
-    seen, odd_before = Walk(), Counter(context.source.oddities.counts())
+    seen = Walk()
+    odd_before = _oddities(context)
     try:
         races = _walk_source(context, seen)
     except SluiceError as error:
         with transaction(context.engine) as session:
             walks.break_off(session, walk_id, str(error))
         raise
-    oddities = Counter(context.source.oddities.counts()) - odd_before
     with transaction(context.engine) as session:
         for race in races:
             if race.status == RACE_COMPLETE and race.race_id not in seen.open_races:
@@ -56,8 +62,12 @@ def walk(context: Context) -> None:
             races=len(races),
             runs=seen.runs,
             items=seen.items,
-            oddities={oddity.value: count for oddity, count in oddities.items()},
+            oddities=_oddities(context) - odd_before + seen.refusals,
         )
+
+
+def _oddities(context: Context) -> Counter[str]:
+    return Counter({oddity.value: count for oddity, count in context.source.oddities.counts().items()})
 
 
 def _walk_source(context: Context, seen: Walk) -> list[RaceListing]:
@@ -75,7 +85,16 @@ def _walk_source(context: Context, seen: Walk) -> list[RaceListing]:
             listings.save_race(session, _race(race))
         listings.save_agents(session, [_agent(agent) for agent in agents.values()])
     for agent_version_id in agents:
-        _walk_agent(agent_version_id, context, seen)
+        try:
+            _walk_agent(agent_version_id, context, seen)
+        except SourceRefused as refused:
+            if refused.reason in SOURCE_AWAY:
+                raise
+            log.warning("agent version %s cannot be listed: %s", agent_version_id, refused.reason)
+            seen.refusals[refused.reason.value] += 1
+            seen.open_races.update(
+                race.race_id for race in races if agent_version_id in {agent.agent_version_id for agent in race.agents}
+            )
     return races
 
 
@@ -122,13 +141,19 @@ def _save_problems(problems: list[ProblemListing], context: Context) -> None:
             category=problem.category or UNCATEGORISED,
             suite_id=problem.suite_id,
             query=problem.query,
-            reward=[problem.reward] if isinstance(problem.reward, dict) else problem.reward,
+            reward=_products(problem.reward),
             voucher=problem.voucher,
         )
         for problem in problems
     ]
     with transaction(context.engine) as session:
         listings.save_problems(session, rows)
+
+
+def _products(reward: object) -> list[dict[str, object]] | None:
+    """Gold products as a list, whichever way the source nests them; None where it gave none."""
+    listed = reward if isinstance(reward, list) else [reward]
+    return [product for product in listed if isinstance(product, dict)] or None
 
 
 def _race(race: RaceListing) -> Race:

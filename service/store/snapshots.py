@@ -134,7 +134,8 @@ def solve_rates(session: Session, rules_digest: str, revision: int) -> dict[str,
 def funnel(session: Session, rules_digest: str, revision: int) -> dict[str, int]:
     """Trajectories by verdict reason at one revision; `kept` counts the kept ones."""
     verdict = current(rules_digest, revision)
-    return dict(session.execute(select(verdict.c.reason, func.count()).group_by(verdict.c.reason)).tuples().all())
+    rows = session.execute(select(verdict.c.reason, func.count()).group_by(verdict.c.reason))
+    return {reason: trajectories for reason, trajectories in rows}
 
 
 def payloads(session: Session, trajectory_ids: Sequence[int]) -> Iterator[tuple[int, bytes]]:

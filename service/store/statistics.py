@@ -105,15 +105,10 @@ def races(session: Session) -> list[RaceFigures]:
     )
     for race_id, state, items in session.execute(by_state):
         ledger.setdefault(race_id or "", {})[state.value] = items
-    agents: dict[str | None, int] = dict(
-        session.execute(
-            select(EvaluationRun.race_id, func.count(EvaluationRun.agent_version_id.distinct())).group_by(
-                EvaluationRun.race_id
-            )
-        )
-        .tuples()
-        .all()
+    by_race = select(EvaluationRun.race_id, func.count(EvaluationRun.agent_version_id.distinct())).group_by(
+        EvaluationRun.race_id
     )
+    agents = {race_id: count for race_id, count in session.execute(by_race)}
     order = (Race.completed_at.desc().nulls_first(), Race.started_at.desc(), Race.race_id)
     return [
         RaceFigures(

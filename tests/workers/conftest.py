@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from service.config import Settings
 from service.embedded import Services
-from service.replay.server import replaying
+from service.replay.archive import read_archive
+from service.replay.server import Replay, replaying
 from service.world.demo import DemoSize, write_demo
 from tests.workers.harness import Pipeline, pipeline
+from workers.context import Context, open_context
 
 SMALL = DemoSize(families=120, race_problems=15, repeated=6, qualifying_problems=9, episodes=6)
 
@@ -49,3 +52,19 @@ def undisturbed(
     with new_database() as url, pipeline(url, services.redis_url, source_url, folder) as opened:
         opened.run()
         return opened.outcome()
+
+
+@pytest.fixture
+def replay(archive: Path) -> Iterator[Replay]:
+    """A replay server of the test's own, whose races and faults it may set."""
+    with replaying(read_archive(archive)) as server:
+        yield server
+
+
+@pytest.fixture
+def context(database_url: str, redis_url: str, replay: Replay, tmp_path: Path) -> Iterator[Context]:
+    """What handlers get, over the test's own replay server; no worker runs."""
+    settings = Settings(source_url=replay.url, data_dir=tmp_path)
+    opened = open_context(settings, database_url, redis_url)
+    yield opened
+    opened.engine.dispose()

@@ -74,7 +74,8 @@ def _facts(session: Session, rules_digest: str, revision: int) -> list[ProblemFa
 
 def _described(problem: ProblemRow, reports: Sequence[Report]) -> ProblemFacts:
     query = confirm_query([QueryReport(one.family, one.query) for one in reports if one.query], problem.query)
-    scored = 1 if problem.category == PRODUCT_CATEGORY else None
+    asked = len(problem.reward) if problem.reward else None
+    scored = 1 if problem.category == PRODUCT_CATEGORY else asked
     winners = winner_ids([Win(one.family, one.answer, scored) for one in reports if one.success])
     return ProblemFacts(
         problem_id=problem.problem_id,
