@@ -13,6 +13,8 @@ class Oddity(StrEnum):
 
     MALFORMED_ROW = "malformed_row"
     """A row without a field it is worthless without; it was skipped."""
+    DEAD_LINK = "dead_link"
+    """A race or suite that is listed and, when asked for, is not there; it was skipped."""
     UNKNOWN_EXECUTION_KIND = "unknown_execution_kind"
     """A run or suite whose wire format nobody here can read; it was skipped."""
     UNKNOWN_STATUS = "unknown_status"

@@ -64,15 +64,13 @@ class OroSource:
             skip: ids of races not to list: each costs a request.
         """
         seen: set[str] = set()
-        current = self._listing("/races/current", dict)
-        if current.get("race") is not None:
-            yield from self._race(current, seen)
+        yield from self._race(self._listing("/races/current", dict), seen)
         for row in self._pages("/races/history", "races"):
             race_id = row.text("race_id")
             if race_id is None:
                 self.oddities.note(Oddity.MALFORMED_ROW, "RacePublic: no race_id")
             elif race_id not in seen and race_id not in skip:
-                yield from self._race(self._listing(f"/races/{_segment(race_id)}", dict), seen)
+                yield from self._race(self._linked(f"/races/{_segment(race_id)}"), seen)
 
     def agents(self) -> Iterator[AgentListing]:
         """Every agent version on the leaderboard of any suite, those that never raced included; each once."""
@@ -95,7 +93,7 @@ class OroSource:
         """The public problems of one suite, or of all. Race problems come from a hidden bank and are in none."""
         for suite in self.suites():
             if suite_id in (None, suite.suite_id):
-                answer = self._listing(f"/suites/{suite.suite_id}/problems", dict)
+                answer = self._linked(f"/suites/{suite.suite_id}/problems")
                 yield from self._read("ProblemPublic", answer.rows("problems"), partial(rows.problem, listed=suite))
                 tasks = answer.rows("qualifying_tasks")
                 yield from self._read("QualifyingTaskRead", tasks, partial(rows.task, listed=suite))
@@ -136,6 +134,8 @@ class OroSource:
         return self._artifact({"artifact_type": "AGENT_CODE", "agent_version_id": agent_version_id})
 
     def _race(self, answer: Row, seen: set[str]) -> Iterator[RaceListing]:
+        if answer.get("race") is None:
+            return
         agents = tuple(self._read("RaceQualifierPublic", answer.rows("qualifiers"), rows.agent))
         for listed in self._read("RacePublic", [answer.get("race")], partial(rows.race, agents=agents)):
             self._note_status("race", listed.status, rows.RACE_STATUSES)
@@ -219,6 +219,16 @@ class OroSource:
         if not isinstance(answer, outline):
             raise SourceRefused(Refusal.UNREADABLE_ANSWER, path)
         return Row(answer) if isinstance(answer, dict) else answer
+
+    def _linked(self, path: str) -> Row:
+        """What another listing pointed at: empty where it is gone for good, so that one dead link ends no walk."""
+        try:
+            return Row(self._listing(path, dict))
+        except SourceRefused as refused:
+            if not refused.reason.terminal:
+                raise
+            self.oddities.note(Oddity.DEAD_LINK, path)
+            return Row()
 
     def _read(self, shape: str, listed: Iterable[Any], read: Callable[[Row], Listed]) -> Iterator[Listed]:
         """Read rows of one shape; what is malformed is counted and left out."""

@@ -189,6 +189,15 @@ def test_a_total_that_lies_does_not_loop_for_ever(replay: Replay, source: OroSou
     assert len(list(source.races())) == 1
 
 
+def test_a_dead_link_ends_no_walk(replay: Replay, source: OroSource) -> None:
+    gone = b'{"detail": "", "error_code": "RACE_NOT_FOUND"}'
+    replay.faults.add(Fault("/races/[0-9a-f-]{36}$", status=404, body=gone))
+    replay.faults.add(Fault("/suites/9/problems$", status=404, body=gone.replace(b"RACE", b"SUITE")))
+    assert len(list(source.races())) == 2  # the one under way, and one of two that are over
+    assert {problem.suite_id for problem in source.problems()} == {LEGACY_SUITE}
+    assert source.oddities.counts() == {Oddity.DEAD_LINK: 2}
+
+
 def test_gated_feedback_is_asked_for_again_later(replay: Replay, source: OroSource) -> None:
     episode = next(item for item in all_items(source) if item.episode_result_id)
     replay.faults.add(Fault("/feedback$", status=404, body=b'{"detail": "", "error_code": "ARTIFACT_NOT_FOUND"}'))
