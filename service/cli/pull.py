@@ -10,7 +10,8 @@ import httpx
 import msgspec
 import typer
 
-from service.cli.output import note
+from service.cli.options import AsJson
+from service.cli.output import note, print_json
 from service.cli.reaudit import manifest_id
 from service.domain.manifest import AUDIT_NAME, CARD_NAME, MANIFEST_NAME, STATUS_NAME, FileEntry, Manifest
 from service.errors import ErrorCode, SluiceError
@@ -29,7 +30,7 @@ Url = Annotated[str, typer.Option("--url", help="Base URL of a Sluice service.")
 Dest = Annotated[Path, typer.Option("--dest", help="Folder to put the files in; made if it is not there.")]
 
 
-def command(snapshot_id: Id, url: Url, dest: Dest) -> None:
+def command(snapshot_id: Id, url: Url, dest: Dest, as_json: AsJson = False) -> None:
     """Download a snapshot; what is there already is not fetched again."""
     if not SNAPSHOT_ID.fullmatch(snapshot_id):
         raise SluiceError(ErrorCode.BAD_INPUT, f"{snapshot_id!r} is no snapshot id: 64 hexadecimal digits")
@@ -45,7 +46,10 @@ def command(snapshot_id: Id, url: Url, dest: Dest) -> None:
         # Last, so that a folder with a manifest is complete.
         _put(dest / MANIFEST_NAME, content)
     note(f"{len(manifest.files)} files verified")
-    typer.echo(str(dest))
+    if as_json:
+        print_json({"snapshot_id": snapshot_id, "dest": str(dest), "rows": manifest.rows, "files": len(manifest.files)})
+    else:
+        typer.echo(str(dest))
 
 
 def _manifest(content: bytes, snapshot_id: str) -> Manifest:

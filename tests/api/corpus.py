@@ -8,9 +8,9 @@ import msgspec
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from service.domain.manifest import SnapshotSpec, build_manifest
+from service.domain.manifest import Manifest, SnapshotSpec, build_manifest
 from service.domain.policy import DEFAULT_POLICIES
-from service.domain.records import Split
+from service.domain.records import Row, Split
 from service.store import (
     clusters,
     ledger,
@@ -49,6 +49,8 @@ RULES = DEFAULT_POLICIES.rules.digest
 POOLS = {"p-train": "train", "p-eval": "eval", "p-reserve": "reserve", "p-quarantined": "quarantined"}
 UNASSIGNED = "p-new"
 PROBLEMS = (*POOLS, UNASSIGNED)
+ROWS_PER_SPLIT = 3
+REPORT = {"ok": True, "checks": [{"name": "gold_ids", "ok": True, "count": 0, "examples": []}], "figures": {}}
 SECRET_QUERY = "the query of a held-out problem"
 
 
@@ -195,25 +197,39 @@ def add_pools(session: Session) -> int:
     return pools.save(session, clustering_id=clustering, plan_digest="pools-digest", members=members)
 
 
-def publish(session: Session, files: FileStore, assignment_id: int, rows_per_split: int = 3) -> str:
-    """A snapshot of generated rows; returns its id."""
+def asking(row: Row, query: str) -> Row:
+    """The same row for another user."""
+    turns = [msgspec.structs.replace(turn, content=query) if turn.role == "user" else turn for turn in row.messages]
+    return msgspec.structs.replace(row, messages=tuple(turns))
+
+
+def write(files: FileStore, eval_query: str | None = "five blue parasols with a wooden handle") -> Manifest:
+    """Publish the files of a snapshot; with `eval_query` None its eval rows ask what its train rows ask."""
     spec = SnapshotSpec(rules="sluice-1/1", rules_digest=RULES, leak_plan_digest="l", pool_plan_digest="p")
-    report = {"ok": True, "checks": [{"name": "gold_ids", "ok": True, "count": 0, "examples": []}], "figures": {}}
+    train = [make_row(number) for number in range(1, 1 + ROWS_PER_SPLIT)]
+    held = [make_row(number) for number in range(101, 101 + ROWS_PER_SPLIT)]
+    if eval_query is not None:
+        held = [asking(row, eval_query) for row in held]
     with files.draft() as draft:
-        for split, first in ((Split.TRAIN, 1), (Split.EVAL, 101)):
-            rows = [make_row(number) for number in range(first, first + rows_per_split)]
+        for split, rows in ((Split.TRAIN, train), (Split.EVAL, held)):
             for row in sorted(rows, key=lambda row: row.row_id):
                 draft.add(split, row)
         contents = draft.finish()
-        manifest = build_manifest(spec, contents.parts, contents.files, {}, report, ["race-1"])
-        draft.publish(manifest, report)
+        manifest = build_manifest(spec, contents.parts, contents.files, {}, REPORT, ["race-1"])
+        draft.publish(manifest, REPORT)
+    return manifest
+
+
+def publish(session: Session, files: FileStore, assignment_id: int) -> str:
+    """Record a snapshot of generated rows; returns its id."""
+    manifest = write(files)
     snapshot = Snapshot(
         snapshot_id=manifest.snapshot_id,
         spec=manifest.spec,
         manifest=msgspec.to_builtins(manifest),
-        audit=report,
-        train_rows=rows_per_split,
-        eval_rows=rows_per_split,
+        audit=REPORT,
+        train_rows=ROWS_PER_SPLIT,
+        eval_rows=ROWS_PER_SPLIT,
     )
     trajectory_id = session.scalars(select(Trajectory.trajectory_id)).first()
     assert trajectory_id is not None
