@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from dramatiq.brokers.redis import RedisBroker
-from service.source.oro import OroSource
 from sqlalchemy import Engine
 
 from service.config import Settings
 from service.domain.policy import DEFAULT_POLICIES, Policies
 from service.queue.broker import open_broker
 from service.source import open_source
+from service.source.oro import OroSource
 from service.store.engine import open_engine
 from service.store.files import FileStore
 from service.tokenizer import qwen_token_counter
