@@ -39,8 +39,8 @@ class Settings(BaseSettings):
     """Port of the REST service; 0 takes a free one."""
     worker_processes: int = Field(default=1, ge=0)
     worker_threads: int = Field(default=4, ge=1)
-    exit_with_parent: bool = False
-    """Stop a worker process when the process that started it is gone; `sluice up` sets it for its own workers."""
+    parent_pid: int | None = None
+    """Process that a worker does not outlive; `sluice up` gives its own to its workers."""
     log_level: str = "INFO"
 
     @property

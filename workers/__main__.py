@@ -105,9 +105,10 @@ def _stop_on_signals(context: Context) -> None:
 
 
 def _wait(context: Context) -> None:
-    parent = os.getppid()
+    # The pid is given, not read here: by now the process that started this one may be gone already.
+    parent = context.settings.parent_pid
     while not context.stopping.wait(1.0):
-        if context.settings.exit_with_parent and os.getppid() != parent:
+        if parent is not None and os.getppid() != parent:
             log.warning("the process that started this worker is gone; stopping")
             context.stopping.set()
 

@@ -1,5 +1,6 @@
 """The worker processes that `sluice up` starts: kept running, stopped together. Knows nothing of what they do."""
 
+import os
 import subprocess
 import sys
 import time
@@ -37,7 +38,7 @@ class Fleet:
     """Worker processes on the databases that `settings` names."""
 
     def __init__(self, settings: Settings) -> None:
-        self._environment = settings.model_copy(update={"exit_with_parent": True}).environment()
+        self._environment = settings.model_copy(update={"parent_pid": os.getpid()}).environment()
         folder = settings.data_dir / "logs"
         folder.mkdir(parents=True, exist_ok=True)
         self._places = [_Place(folder / f"worker-{number}.log") for number in range(settings.worker_processes)]
