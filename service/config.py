@@ -32,7 +32,7 @@ class Settings(BaseSettings):
     """Requests per minute against the source; 0 is unthrottled; None means 50, or 0 for a loopback source."""
     object_hosts: tuple[str, ...] = ()
     """Extra hosts from which presigned objects may be fetched, beside the source itself and Amazon S3."""
-    poll_seconds: float = Field(default=60.0, gt=0)
+    poll_seconds: float = Field(default=300.0, gt=0)
     """Pause between two walks over the source's races."""
     host: str = "127.0.0.1"
     port: int = Field(default=8715, ge=0, le=65535)
