@@ -84,7 +84,7 @@ class _Shard:
         self.rows += len(rows)
 
     def close(self) -> None:
-        self._parquet.close()
+        self._parquet.close()  # type: ignore[no-untyped-call]
         self._jsonl.close()
 
     def entries(self) -> list[FileEntry]:
