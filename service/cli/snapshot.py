@@ -13,7 +13,7 @@ from service.cli.output import note, print_json, print_table
 from service.cli.reaudit import reaudit
 from service.domain.policy import DEFAULT_POLICIES
 from service.errors import ErrorCode, SluiceError
-from service.queue.broker import open_broker, outstanding, send
+from service.queue.broker import open_broker, outstanding, send, unfetched
 from service.queue.messages import Message, Stage
 from service.store import snapshots
 from service.store.engine import reading
@@ -21,8 +21,8 @@ from service.store.files import FileStore
 from service.store.summary import figures, summarise
 
 GLOBAL_STAGES = (Stage.CLUSTER, Stage.ASSIGN, Stage.SNAPSHOT)
-UNTAKEN_SECONDS = 20.0
-"""With no worker taking the request up for so long, there is none."""
+UNFETCHED_SECONDS = 10.0
+"""With no worker fetching the request for so long, there is none."""
 POLL_SECONDS = 0.2
 
 SnapshotId = Annotated[str, typer.Argument(metavar="ID", help="Id of a published snapshot.")]
@@ -90,13 +90,10 @@ def _ask_and_wait(broker: RedisBroker) -> None:
     """
     send(broker, Message(Stage.CLUSTER))
     asked_at = time.monotonic()
-    moved = False
-    before = [outstanding(broker, stage) for stage in GLOBAL_STAGES]
-    while any(now := [outstanding(broker, stage) for stage in GLOBAL_STAGES]):
-        moved = moved or now != before
-        if not moved and time.monotonic() - asked_at > UNTAKEN_SECONDS:
+    while any(outstanding(broker, stage) for stage in GLOBAL_STAGES):
+        if unfetched(broker, Stage.CLUSTER) and time.monotonic() - asked_at > UNFETCHED_SECONDS:
             raise SluiceError(
                 ErrorCode.SERVICE_UNAVAILABLE,
-                f"no worker has taken the request up in {UNTAKEN_SECONDS:g} s; start one with `sluice up`",
+                f"no worker has taken the request up in {UNFETCHED_SECONDS:g} s; start one with `sluice up`",
             )
         time.sleep(POLL_SECONDS)

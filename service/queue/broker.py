@@ -54,3 +54,8 @@ def outstanding(broker: RedisBroker, stage: Stage) -> int:
     """Messages of a stage that are waiting, being handled or due for a retry."""
     names = (stage.value, f"{stage.value}.DQ")
     return sum(int(broker.client.hlen(f"{NAMESPACE}:{name}.msgs")) for name in names)
+
+
+def unfetched(broker: RedisBroker, stage: Stage) -> int:
+    """Messages that no worker has fetched. Workers fetch ahead, busy or not, so only their absence keeps any."""
+    return int(broker.client.llen(f"{NAMESPACE}:{stage.value}"))

@@ -196,9 +196,12 @@ def test_a_source_that_cannot_be_used(tmp_path: Path, url: str, message: str):
 
 
 def test_a_corpus_too_small_to_split_is_exit_1(tmp_path: Path):
-    """One problem cannot be on both sides: the release is refused, and the summary says why."""
+    """One problem (the envpack race of one episode) cannot be on both sides: refused, and the summary says why."""
     archive = tmp_path / "races"
-    write_demo(archive, size=DemoSize(families=8, race_problems=1, repeated=0, qualifying_problems=1, episodes=1))
+    write_demo(archive, size=DemoSize(families=60, race_problems=2, repeated=0, qualifying_problems=1, episodes=1))
+    description = json.loads((archive / "archive.json").read_bytes())
+    description["races"] = [race for race in description["races"] if race["execution_kind"] == "envpack"]
+    (archive / "archive.json").write_text(json.dumps(description))
     with replaying(archive) as replay:
         ran = once(tmp_path / "data", replay.url)
     assert ran.returncode == 1
