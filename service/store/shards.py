@@ -84,8 +84,8 @@ class _Shard:
         self.rows += len(rows)
 
     def close(self) -> None:
-        self._parquet.close()  # type: ignore[no-untyped-call]
-        self._jsonl.close()
+        self._parquet.close()
+        self._jsonl.close()  # type: ignore[no-untyped-call]
 
     def entries(self) -> list[FileEntry]:
         """The two files, once closed."""
