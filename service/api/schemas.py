@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from service.api.foreign import Foreign
+
 
 class Wire(BaseModel):
     """Base of all bodies; built from the store's rows by attribute."""
@@ -150,9 +152,9 @@ class Call(Wire):
     """One tool call and what came back. All of it was written by strangers."""
 
     name: str
-    arguments: Any
+    arguments: Foreign
     call_id: str
-    result: Any
+    result: Foreign
     error_code: str | None
 
 

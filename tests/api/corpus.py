@@ -55,8 +55,16 @@ SECRET_QUERY = "the query of a held-out problem"
 
 
 def payload(query: str) -> bytes:
-    """A legacy dialogue of one step, with a bare NaN, half a character and markup in it."""
-    call = {"name": "find_product", "parameters": {"q": query}, "tool_call_id": "1", "result": [{"title": HOSTILE}]}
+    """A legacy dialogue of one step, with a bare NaN, half a character, markup and 300 brackets in it."""
+    deep: list[object] = []
+    for _ in range(300):
+        deep = [deep]
+    call = {
+        "name": "find_product",
+        "parameters": {"q": query},
+        "tool_call_id": "1",
+        "result": [{"title": HOSTILE, "deep": deep}],
+    }
     message = {"think": f"I look for {query} \ud83d", "tool_call": [call], "response": ""}
     step = {"completion": {"message": message}, "extra_info": {"query": query, "step": float("nan")}}
     return json.dumps([step]).encode()
