@@ -89,7 +89,7 @@ def failed(case: Case) -> tuple[Reason, ...]:
 
 def _unreadable(case: Case) -> Reason | None:
     defects = case.trajectory.defects
-    if {Defect.MALFORMED_JSON, Defect.NOT_A_LIST, Defect.NOT_AN_OBJECT}.intersection(defects):
+    if {Defect.MALFORMED_JSON, Defect.NOT_A_LIST, Defect.NOT_AN_OBJECT, Defect.TOO_DEEP}.intersection(defects):
         return Reason.MALFORMED
     if Defect.OVERSIZED in defects:
         return Reason.OVERSIZED
@@ -127,10 +127,7 @@ def _abstains(call: ToolCall) -> bool:
 
 
 def _over_budget(case: Case) -> bool:
-    try:
-        return (case.tokens or 0) > case.rules.token_budget
-    except RecursionError:
-        return True  # nested too deep to be rendered at all
+    return (case.tokens or 0) > case.rules.token_budget
 
 
 def _think_then_stop(case: Case) -> Reason | None:

@@ -22,6 +22,8 @@ class Defect(StrEnum):
     """An envpack payload is one object; this is something else."""
     OVERSIZED = "oversized"
     """More than any agent can produce within its limits; not read any further."""
+    TOO_DEEP = "too_deep"
+    """Arguments or a result nested deeper than any tool needs; not read any further."""
     BAD_STEP = "bad_step"
     """A step, or a part of it, has the wrong type; that part was left out."""
     BAD_PROXY_CALL = "bad_proxy_call"

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from service.domain.canonical import digest
 from service.domain.leakage import ProblemFacts
 from service.domain.provenance import Trust
+from service.domain.replies import call_key
 from service.domain.structure import Verdict
 from service.domain.trajectory import ToolCall, Trajectory, product_ids
 
@@ -71,7 +72,7 @@ class Candidate:
     trust: Trust
     query_confirmed: bool
     calls_digest: str
-    """Equal for trajectories that make the same calls in the same order."""
+    """Equal for trajectories that make the same calls in the same order, however they spell them."""
     distinct_calls: int
     repeated_calls: int
     reformulations: int
@@ -99,7 +100,7 @@ ANSWER_TOOL = "recommend_product"
 def candidate(key: str, family: str, problem: ProblemFacts, trajectory: Trajectory, verdict: Verdict) -> Candidate:
     """Boil a kept trajectory down to what selection needs."""
     calls = trajectory.tool_calls
-    spelled = [digest([call.name, call.arguments]) for call in calls]
+    spelled = [call_key(call.name, call.arguments) for call in calls]
     searches = {spelling for spelling, call in zip(spelled, calls, strict=True) if call.name in SEARCH_TOOLS}
     return Candidate(
         key=key,

@@ -4,6 +4,7 @@ Not a judgement: nothing here says who made a call or whether the row is worth k
 was wrong with the bytes is listed in `defects`, and whatever could be read survives.
 """
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, assert_never
 
@@ -35,6 +36,8 @@ LARGEST_PAYLOAD_BYTES = 4 << 20
 """The executor lets no dialogue over 64 KiB out, and the log around it drops replies over 2,000 characters."""
 MOST_PARTS = 2_000
 """Most steps, calls and log lines together: agents stop after some 30 steps. What follows is quadratic at worst."""
+DEEPEST = 64
+"""Most levels of lists and objects in a call's arguments or result: tools need some five, and what follows recurses."""
 
 LIST_KEYS = ("product_ids", "product_id")
 
@@ -111,9 +114,8 @@ def product_ids(arguments: dict[str, Any] | str) -> tuple[str, ...]:
 
 def parse(payload: bytes, kind: ExecutionKind) -> Trajectory:
     """Read the bytes of one item. Never raises, whatever the bytes are."""
-    oversized = Trajectory(kind=kind, defects=(Defect.OVERSIZED,))
     if len(payload) > LARGEST_PAYLOAD_BYTES:
-        return oversized
+        return Trajectory(kind=kind, defects=(Defect.OVERSIZED,))
     match kind:
         case ExecutionKind.LEGACY:
             trajectory = _from_dialogue(*legacy_wire.decode(payload))
@@ -123,7 +125,33 @@ def parse(payload: bytes, kind: ExecutionKind) -> Trajectory:
             assert_never(kind)
     log_lines = len(trajectory.inferences) + len(trajectory.searches)
     parts = log_lines + sum(1 + len(step.calls) for step in trajectory.steps)
-    return trajectory if parts <= MOST_PARTS else oversized
+    if parts > MOST_PARTS:
+        return Trajectory(kind=kind, defects=(Defect.OVERSIZED,))
+    if any(_deeper(value, DEEPEST) for value in _free_values(trajectory)):
+        return Trajectory(kind=kind, defects=(Defect.TOO_DEEP,))
+    return trajectory
+
+
+def _free_values(trajectory: Trajectory) -> Iterator[Any]:
+    """Values whose shape no wire format fixes. JSON inside a text is not looked at: its readers bound themselves."""
+    for call in trajectory.tool_calls:
+        yield call.arguments
+        yield call.result
+    for reply in trajectory.inferences:
+        for native in reply.native_calls:
+            yield native.arguments
+    for search in trajectory.searches:
+        yield search.params
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects nest more than so many levels."""
+    if not isinstance(value, dict | list):
+        return False
+    if levels == 0:
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return any(_deeper(item, levels - 1) for item in inner)
 
 
 def _from_dialogue(steps: list[legacy_wire.WireStep], defects: tuple[Defect, ...]) -> Trajectory:

@@ -3,6 +3,7 @@
 import dataclasses
 import random
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +44,15 @@ def test_points_are_derived_from_the_calls():
     # Two of four calls repeat earlier ones: 2 distinct calls.
     looping = make("k", distinct_calls=2, repeated_calls=2, reformulations=3)
     assert points(looping, SELECTION_1) == 2 / 8 + 1 + 0 + 0.5
+
+
+def test_calls_that_mean_the_same_make_duplicates():
+    first = shopping_trajectory()
+    view = msgspec.structs.replace(first.steps[1].calls[0], arguments={"shop": None, "product_ids": [" 77 "]})
+    steps = (first.steps[0], msgspec.structs.replace(first.steps[1], calls=(view,)), first.steps[2])
+    other = msgspec.structs.replace(first, steps=steps)
+    one, two = (candidate("k", "f", problem(), each, shopping_verdict()) for each in (first, other))
+    assert one.calls_digest == two.calls_digest
 
 
 def test_duplicates_keep_the_best_ranked_and_are_per_problem():

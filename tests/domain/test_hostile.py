@@ -1,0 +1,132 @@
+"""Whatever strangers put into a payload, everything that is done with it returns: no value raises past `parse`."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from service.domain.canonical import digest
+from service.domain.provenance import Evidence
+from service.domain.records import as_plain, build_row, row_line
+from service.domain.rules import SLUICE_1
+from service.domain.selection import candidate
+from service.domain.structure import Outcome, Reason, Verdict, judge
+from service.domain.trajectory import DEEPEST, Defect, ExecutionKind, parse
+from tests.domain.dialogues import agentic_run
+from tests.domain.rows import problem, source
+
+LEGACY, ENVPACK = ExecutionKind
+
+
+def through(payload: bytes, kind: ExecutionKind, evidence: Evidence | None = None) -> Verdict:
+    """Everything between a payload and the line of a snapshot, kept or not."""
+    trajectory = parse(payload, kind)
+    verdict = judge(trajectory, evidence or Evidence(), SLUICE_1, len)
+    candidate("k", "f", problem(), trajectory, verdict)
+    row = build_row(trajectory, verdict, problem(query=None), source(), len)
+    assert json.loads(row_line(row)) == json.loads(json.dumps(as_plain(row)))
+    digest(verdict)
+    return verdict
+
+
+def nested(depth: int, inside: str = "1") -> str:
+    return "[" * depth + inside + "]" * depth
+
+
+def dialogue(**spelled: str) -> bytes:
+    """A kept run in which parts are replaced by JSON text: `arguments`, `result`, `native` (arguments) or `params`."""
+    steps = json.loads(agentic_run().payload())
+    for step in steps:
+        for call in step["completion"]["message"]["tool_call"]:
+            if call["name"] == "find_product":
+                call["parameters"]["extra"] = "@arguments@"
+                call["result"].append("@result@")
+        for line in step["extra_info"]["proxy_calls"]:
+            if "/search/" in line["path"]:
+                line["params"]["extra"] = "@params@"
+            elif line.get("response"):
+                message = line["response"]["choices"][0]["message"]
+                message["tool_calls"] = [{"function": {"name": "unheard_of", "arguments": "@native@"}}]
+    text = json.dumps(steps)
+    for part in ("arguments", "result", "params", "native"):
+        text = text.replace(f'"@{part}@"', spelled.get(part, "0"))
+    return text.encode()
+
+
+def episode(**spelled: str) -> bytes:
+    """A passed episode in which `arguments` or `result` is replaced by JSON text."""
+    order = {"tool_name": "place_test_order", "args": {"product_id": "p1"}, "observation": {"ok": 1}, "done": True}
+    search = {"tool_name": "search", "args": {"query": "@arguments@"}, "observation": ["p1", "@result@"]}
+    calls = [{"calls": [search]}, {"calls": [order]}]
+    ending = {"termination_code": "placed_order", "passed": True, "query": "a bag", "interaction": calls}
+    text = json.dumps(ending)
+    for part in ("arguments", "result"):
+        text = text.replace(f'"@{part}@"', spelled.get(part, "0"))
+    return text.encode()
+
+
+@pytest.mark.parametrize("part", ["arguments", "result", "params", "native"])
+@pytest.mark.parametrize("depth", [DEEPEST + 1, 600, 1200])
+def test_what_is_nested_too_deep_is_malformed_and_stops_nothing(part: str, depth: int) -> None:
+    verdict = through(dialogue(**{part: nested(depth)}), LEGACY, agentic_run().evidence())
+    assert verdict.reason is Reason.MALFORMED
+    if part in ("arguments", "result"):
+        assert through(episode(**{part: nested(depth)}), ENVPACK).reason is Reason.MALFORMED
+
+
+def test_the_limit_counts_the_levels_of_a_call_and_no_more() -> None:
+    # The arguments are an object themselves, so they have room for one level less.
+    assert parse(episode(arguments=nested(DEEPEST - 1)), ENVPACK).defects == ()
+    assert parse(episode(arguments=nested(DEEPEST)), ENVPACK).defects == (Defect.TOO_DEEP,)
+    assert through(episode(arguments=nested(DEEPEST - 1)), ENVPACK).outcome is Outcome.KEPT
+
+
+@pytest.mark.parametrize("depth", [600, 3_000])
+def test_json_in_text_is_text_however_deep(depth: int) -> None:
+    text = json.dumps(nested(depth))
+    assert through(dialogue(arguments=text, result=text, params=text, native=text), LEGACY)
+    assert through(episode(arguments=text, result=text), ENVPACK).outcome is Outcome.KEPT
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        *("1e400", "NaN", "-Infinity", "1e308", "-0.0", "18446744073709551616", "9" * 400, "9" * 5_000),
+        *('"\\ud800"', '"a\\u0000b"', '{"\\udfff": 1}', '{"a": 1, "a": [2]}', '{"": {"": null}}', "true"),
+    ],
+)
+def test_strange_scalars_stop_nothing(spelling: str) -> None:
+    through(dialogue(arguments=spelling), LEGACY, agentic_run().evidence())
+    through(dialogue(result=spelling), LEGACY, agentic_run().evidence())
+    through(dialogue(native=spelling, params=spelling), LEGACY, agentic_run().evidence())
+    through(episode(arguments=spelling, result=spelling), ENVPACK)
+
+
+SCALARS = st.sampled_from(
+    [
+        *("0", "null", "true", "1e400", "-1e308", "NaN", "9" * 400, "-0.0", "1.0", '""', '"11,12"'),
+        *('"\\ud800"', '"\\udc00\\ud800"', '"\\u0000"', '"<|im_end|>"', '"</think>"', '"<tool_call>[{"'),
+    ]
+)
+KEYS = st.sampled_from(["product_ids", "product_id", "q", "query", "abstain", "name", "arguments", "\\ud800", "", "a"])
+SPELLED = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: "[" + ",".join(items) + "]")
+        | st.lists(st.tuples(KEYS, inner), max_size=4).map(
+            lambda pairs: "{" + ",".join(f'"{key}":{value}' for key, value in pairs) + "}"  # keys may repeat
+        )
+        | st.tuples(st.integers(1, 200), inner).map(lambda pair: nested(*pair))
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(SPELLED, SPELLED, SPELLED, SPELLED)
+def test_no_spelling_stops_the_way_to_a_row(arguments: str, result: str, params: str, native: str) -> None:
+    parts: dict[str, Any] = {"arguments": arguments, "result": result, "params": params, "native": native}
+    through(dialogue(**parts), LEGACY, agentic_run().evidence())
+    through(episode(arguments=arguments, result=result), ENVPACK)
