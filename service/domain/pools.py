@@ -4,10 +4,11 @@ Not the clustering (`leakage`), and never dependent on arrival order, process co
 """
 
 import hmac
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from service.domain.canonical import canonical_json, digest
@@ -88,6 +89,7 @@ class PoolPlan:
 
 
 POOLS_1 = PoolPlan()
+NOTHING_HELD: Mapping[str, Pool] = MappingProxyType({})
 
 
 def assign(
@@ -96,7 +98,7 @@ def assign(
     suspects: Iterable[Edge],
     published_train: frozenset[str],
     plan: PoolPlan,
-    published_eval: frozenset[str] = frozenset(),
+    former: Mapping[str, Pool] = NOTHING_HELD,
     quarantined_before: frozenset[str] = frozenset(),
 ) -> list[Assignment]:
     """Give every problem its pool, sorted by problem id.
@@ -107,37 +109,39 @@ def assign(
         suspects: edges that join no clusters; other kinds among them are ignored.
         published_train: problems that any earlier snapshot had in train.
         plan: the key and the numbers.
-        published_eval: problems held out by any earlier generation; they never go to train.
-        quarantined_before: problems a person already accepted in quarantine; they do not count towards the limits.
+        former: problem id -> the strictest of `EVAL` and `RESERVE` it had in any earlier generation. It never loosens,
+            even when the tie that brought it there is gone.
+        quarantined_before: problems that the last accepted assignment had in quarantine; the limits count fresh ones.
 
     Raises:
         SluiceError: `COMPONENT_TOO_LARGE` or `QUARANTINE_TOO_LARGE`; a person must look before anything is assigned.
     """
-    members: dict[str, list[str]] = defaultdict(list)
-    draws: dict[str, Pool] = {}
-    for problem in sorted(problems):
-        members[clusters[problem.problem_id]].append(problem.problem_id)
-        draws[problem.problem_id] = draw(problem, plan)
-    _refuse_large_component(members, len(draws), plan)
-    strictest = {
-        cluster: max((_held(draws[one], one in published_eval) for one in ids), key=_STRICTNESS.index)
-        for cluster, ids in members.items()
-    }
+    draws = {one.problem_id: draw(one, plan) for one in sorted(problems)}
+    _refuse_large_component(Counter(clusters[one] for one in draws), len(draws), plan)
+    strictest = _strictest(draws, clusters, former)
     exposed = {clusters[one] for one in published_train if one in draws}
-    suspected = _suspected(strictest, clusters, suspects)
+    tied = _suspected(strictest, clusters, suspects)
     assigned = []
-    for problem_id, drawn in sorted(draws.items()):
-        cluster = clusters[problem_id]
+    for one, drawn in draws.items():
+        cluster = clusters[one]
         pool, reason = _settle(
             drawn,
             strictest[cluster],
-            published=problem_id in published_train,
+            published=one in published_train,
             exposed=cluster in exposed,
-            suspected=cluster in suspected,
+            tied=cluster in tied,
         )
-        assigned.append(Assignment(problem_id, cluster, drawn, pool, reason))
+        assigned.append(Assignment(one, cluster, drawn, pool, reason))
     _refuse_large_quarantine(assigned, quarantined_before, plan)
     return assigned
+
+
+def may_disclose(pools_ever: Collection[str]) -> bool:
+    """Whether content of a problem may be shown to anyone, from all pools that any generation gave it.
+
+    What was ever in reserve may return to it, and what has no pool yet may still be drawn into it.
+    """
+    return bool(pools_ever) and Pool.RESERVE not in pools_ever
 
 
 def draw(problem: PoolProblem, plan: PoolPlan) -> Pool:
@@ -153,8 +157,14 @@ def draw(problem: PoolProblem, plan: PoolPlan) -> Pool:
 _STRICTNESS = (Pool.TRAIN, Pool.EVAL, Pool.RESERVE)
 
 
-def _held(drawn: Pool, held_out_before: bool) -> Pool:
-    return Pool.EVAL if held_out_before and drawn is Pool.TRAIN else drawn
+def _strictest(draws: Mapping[str, Pool], clusters: Mapping[str, str], former: Mapping[str, Pool]) -> dict[str, Pool]:
+    """Each cluster's pool: the strictest that any of its problems draws or had before."""
+    strictest: dict[str, Pool] = {}
+    for problem_id, drawn in draws.items():
+        cluster = clusters[problem_id]
+        held = strictest.get(cluster, Pool.TRAIN), drawn, former.get(problem_id, Pool.TRAIN)
+        strictest[cluster] = max(held, key=_STRICTNESS.index)
+    return strictest
 
 
 def _suspected(strictest: Mapping[str, Pool], clusters: Mapping[str, str], suspects: Iterable[Edge]) -> set[str]:
@@ -172,12 +182,10 @@ def _suspected(strictest: Mapping[str, Pool], clusters: Mapping[str, str], suspe
     }
 
 
-def _settle(
-    drawn: Pool, component: Pool, *, published: bool, exposed: bool, suspected: bool
-) -> tuple[Pool, PoolReason]:
+def _settle(drawn: Pool, component: Pool, *, published: bool, exposed: bool, tied: bool) -> tuple[Pool, PoolReason]:
     """Pool and reason of one problem, from its own draw and what is known of its component."""
     if component is Pool.TRAIN:
-        return (Pool.QUARANTINED, PoolReason.SUSPECT) if suspected else (Pool.TRAIN, PoolReason.DRAW)
+        return (Pool.QUARANTINED, PoolReason.SUSPECT) if tied else (Pool.TRAIN, PoolReason.DRAW)
     if published:
         return Pool.QUARANTINED, PoolReason.PUBLISHED
     if exposed and component is Pool.EVAL:
@@ -185,16 +193,16 @@ def _settle(
     return component, PoolReason.DRAW if drawn is component else PoolReason.COMPONENT
 
 
-def _refuse_large_component(members: Mapping[str, list[str]], total: int, plan: PoolPlan) -> None:
+def _refuse_large_component(sizes: Mapping[str, int], total: int, plan: PoolPlan) -> None:
     if total < plan.limits_from_problems:
         return
-    cluster, ids = max(members.items(), key=lambda entry: (len(entry[1]), entry[0]))
-    if len(ids) > plan.component_limit * total:
+    cluster, size = max(sizes.items(), key=lambda entry: (entry[1], entry[0]))
+    if size > plan.component_limit * total:
         raise SluiceError(
             ErrorCode.COMPONENT_TOO_LARGE,
-            f"leak cluster {cluster} holds {len(ids)} of {total} problems, over the {plan.component_limit:.0%} allowed",
+            f"leak cluster {cluster} holds {size} of {total} problems, over the {plan.component_limit:.0%} allowed",
             cluster_id=cluster,
-            problems=len(ids),
+            problems=size,
             total=total,
         )
 

@@ -1,6 +1,7 @@
 """Pools are a pure function of content and history, and never loosen."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -9,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.leakage import Edge, EdgeKind, clusters
-from service.domain.pools import POOLS_1, Assignment, Pool, PoolPlan, PoolProblem, PoolReason, Shares, assign, draw
+from service.domain.pools import (
+    POOLS_1,
+    Assignment,
+    Pool,
+    PoolPlan,
+    PoolProblem,
+    PoolReason,
+    Shares,
+    assign,
+    draw,
+    may_disclose,
+)
 from service.errors import ErrorCode, SluiceError
 
 NODES = [f"p{n:02}" for n in range(16)]
@@ -34,8 +46,14 @@ HISTORY = st.frozensets(st.sampled_from(NODES), max_size=4)
 NOBODY: frozenset[str] = frozenset()
 
 
-def placed(joins: list[Edge], suspicions: list[Edge], train: frozenset[str], held: frozenset[str]) -> list[Assignment]:
-    return assign(PROBLEMS, clusters(joins, NODES), suspicions, train, EVEN, published_eval=held)
+HELD = st.dictionaries(st.sampled_from(NODES), st.sampled_from([Pool.EVAL, Pool.RESERVE]), max_size=4)
+NOTHING: dict[str, Pool] = {}
+
+
+def placed(
+    joins: list[Edge], suspicions: list[Edge], train: frozenset[str], former: Mapping[str, Pool]
+) -> list[Assignment]:
+    return assign(PROBLEMS, clusters(joins, NODES), suspicions, train, EVEN, former)
 
 
 def drawn(pool: Pool) -> list[str]:
@@ -68,22 +86,22 @@ def test_the_key_decides_the_draw() -> None:
 
 def test_an_unrelated_problem_does_not_move_the_others() -> None:
     alone = assign(PROBLEMS[:-1], clusters([], NODES), [], NOBODY, EVEN)
-    assert placed([], [], NOBODY, NOBODY)[:-1] == alone
+    assert placed([], [], NOBODY, NOTHING)[:-1] == alone
 
 
 def test_the_strictest_draw_takes_the_component() -> None:
     train, held, reserve = drawn(Pool.TRAIN)[0], drawn(Pool.EVAL)[0], drawn(Pool.RESERVE)[0]
-    both = placed([edge(train, held, EdgeKind.GOLD_ID)], [], NOBODY, NOBODY)
+    both = placed([edge(train, held, EdgeKind.GOLD_ID)], [], NOBODY, NOTHING)
     assert pool_of(both, train) == (Pool.EVAL, PoolReason.COMPONENT)
     assert pool_of(both, held) == (Pool.EVAL, PoolReason.DRAW)
     three = [edge(train, held, EdgeKind.GOLD_ID), edge(held, reserve, EdgeKind.GOLD_ID)]
-    assert {pool_of(placed(three, [], NOBODY, NOBODY), one)[0] for one in (train, held, reserve)} == {Pool.RESERVE}
+    assert {pool_of(placed(three, [], NOBODY, NOTHING), one)[0] for one in (train, held, reserve)} == {Pool.RESERVE}
 
 
 def test_what_was_published_in_train_is_quarantined_when_its_component_is_held_out() -> None:
     train, other, held = drawn(Pool.TRAIN)[0], drawn(Pool.TRAIN)[1], drawn(Pool.EVAL)[0]
     joins = [edge(train, held, EdgeKind.GOLD_ID), edge(other, held, EdgeKind.GOLD_ID)]
-    assigned = placed(joins, [], frozenset({train}), NOBODY)
+    assigned = placed(joins, [], frozenset({train}), NOTHING)
     assert pool_of(assigned, train) == (Pool.QUARANTINED, PoolReason.PUBLISHED)
     # A model trained on the older snapshot may know these answers, so they measure nothing.
     assert pool_of(assigned, held) == (Pool.QUARANTINED, PoolReason.EXPOSED)
@@ -92,19 +110,43 @@ def test_what_was_published_in_train_is_quarantined_when_its_component_is_held_o
 
 def test_reserve_stays_reserve_beside_what_was_published() -> None:
     train, reserve = drawn(Pool.TRAIN)[0], drawn(Pool.RESERVE)[0]
-    assigned = placed([edge(train, reserve, EdgeKind.GOLD_ID)], [], frozenset({train}), NOBODY)
+    assigned = placed([edge(train, reserve, EdgeKind.GOLD_ID)], [], frozenset({train}), NOTHING)
     assert pool_of(assigned, train) == (Pool.QUARANTINED, PoolReason.PUBLISHED)
     assert pool_of(assigned, reserve) == (Pool.RESERVE, PoolReason.DRAW)
 
 
 def test_what_was_held_out_once_never_goes_to_train() -> None:
     train = drawn(Pool.TRAIN)[0]
-    assert pool_of(placed([], [], NOBODY, frozenset({train})), train) == (Pool.EVAL, PoolReason.COMPONENT)
+    assert pool_of(placed([], [], NOBODY, {train: Pool.EVAL}), train) == (Pool.EVAL, PoolReason.COMPONENT)
+
+
+def test_what_was_in_reserve_stays_there_when_its_tie_is_gone() -> None:
+    train, held, reserve = drawn(Pool.TRAIN)[0], drawn(Pool.EVAL)[0], drawn(Pool.RESERVE)[0]
+    tied = placed([edge(train, reserve, EdgeKind.GOLD_ID), edge(held, reserve, EdgeKind.GOLD_ID)], [], NOBODY, {})
+    former = {one.problem_id: one.pool for one in tied if one.problem_id in (train, held)}
+    alone = placed([], [], NOBODY, former)
+    # Nothing of reserve was ever published; as eval, both would be.
+    assert pool_of(alone, train) == pool_of(alone, held) == (Pool.RESERVE, PoolReason.COMPONENT)
+
+
+@pytest.mark.parametrize(
+    ("pools", "open_to_all"),
+    [
+        ([], False),
+        (["train"], True),
+        ([Pool.EVAL, Pool.TRAIN], True),
+        (["quarantined", "eval"], True),
+        (["reserve"], False),
+        (["eval", "reserve", "quarantined"], False),
+    ],
+)
+def test_content_is_shown_only_of_what_never_was_in_reserve(pools: list[str], open_to_all: bool) -> None:
+    assert may_disclose(pools) is open_to_all
 
 
 def test_a_suspicion_quarantines_the_train_side_only() -> None:
     train, held = drawn(Pool.TRAIN)[0], drawn(Pool.EVAL)[0]
-    assigned = placed([], [edge(train, held, EdgeKind.SUSPECT)], NOBODY, NOBODY)
+    assigned = placed([], [edge(train, held, EdgeKind.SUSPECT)], NOBODY, NOTHING)
     assert pool_of(assigned, train) == (Pool.QUARANTINED, PoolReason.SUSPECT)
     assert pool_of(assigned, held) == (Pool.EVAL, PoolReason.DRAW)
 
@@ -113,14 +155,14 @@ def test_suspicions_of_one_evidence_hold_between_the_ends_of_a_star() -> None:
     hub, other = drawn(Pool.TRAIN)[:2]
     held = drawn(Pool.EVAL)[0]
     star = [edge(hub, other, EdgeKind.SUSPECT, "x"), edge(hub, held, EdgeKind.SUSPECT, "x")]
-    assert pool_of(placed([], star, NOBODY, NOBODY), other)[0] is Pool.QUARANTINED
+    assert pool_of(placed([], star, NOBODY, NOTHING), other)[0] is Pool.QUARANTINED
     chain = [star[0], edge(hub, held, EdgeKind.SUSPECT, "y")]
-    assert pool_of(placed([], chain, NOBODY, NOBODY), other)[0] is Pool.TRAIN
+    assert pool_of(placed([], chain, NOBODY, NOTHING), other)[0] is Pool.TRAIN
 
 
-@given(JOINS, SUSPICIONS, HISTORY, HISTORY, st.randoms(use_true_random=False))
+@given(JOINS, SUSPICIONS, HISTORY, HELD, st.randoms(use_true_random=False))
 def test_order_does_not_matter(
-    joins: list[Edge], suspicions: list[Edge], train: frozenset[str], held: frozenset[str], rng: random.Random
+    joins: list[Edge], suspicions: list[Edge], train: frozenset[str], held: dict[str, Pool], rng: random.Random
 ) -> None:
     shuffled = assign(
         rng.sample(PROBLEMS, len(PROBLEMS)),
@@ -128,17 +170,17 @@ def test_order_does_not_matter(
         rng.sample(suspicions, len(suspicions)) * 2,
         train,
         EVEN,
-        published_eval=held,
+        dict(rng.sample(list(held.items()), len(held))),
     )
     assert shuffled == placed(joins, suspicions, train, held)
 
 
-@given(JOINS, SUSPICIONS, HISTORY, HISTORY, JOINS, SUSPICIONS)
+@given(JOINS, SUSPICIONS, HISTORY, HELD, JOINS, SUSPICIONS)
 def test_new_edges_never_loosen_a_pool(
     joins: list[Edge],
     suspicions: list[Edge],
     train: frozenset[str],
-    held: frozenset[str],
+    held: dict[str, Pool],
     more_joins: list[Edge],
     more_suspicions: list[Edge],
 ) -> None:
@@ -152,13 +194,28 @@ def test_new_edges_never_loosen_a_pool(
 
 
 @given(st.lists(st.tuples(JOINS, SUSPICIONS), min_size=2, max_size=4))
+def test_no_generation_loosens_another_though_edges_come_and_go(
+    arrivals: list[tuple[list[Edge], list[Edge]]],
+) -> None:
+    train: frozenset[str] = frozenset()
+    former: dict[str, Pool] = {}
+    for joins, suspicions in arrivals:
+        for one in placed(joins, suspicions, train, former):
+            had = former.get(one.problem_id)
+            assert had is None or one.pool in (had, Pool.RESERVE, Pool.QUARANTINED)
+            assert had is not Pool.RESERVE or one.pool is not Pool.EVAL
+            if one.pool is Pool.RESERVE or (one.pool is Pool.EVAL and had is None):
+                former[one.problem_id] = one.pool
+
+
+@given(st.lists(st.tuples(JOINS, SUSPICIONS), min_size=2, max_size=4))
 def test_no_two_snapshots_of_one_lineage_share_a_component_across_the_splits(
     arrivals: list[tuple[list[Edge], list[Edge]]],
 ) -> None:
     joins: list[Edge] = []
     suspicions: list[Edge] = []
     train: frozenset[str] = frozenset()
-    held: frozenset[str] = frozenset()
+    held: dict[str, Pool] = {}
     for more_joins, more_suspicions in arrivals:
         joins, suspicions = joins + more_joins, suspicions + more_suspicions
         assigned = placed(joins, suspicions, train, held)
@@ -168,7 +225,7 @@ def test_no_two_snapshots_of_one_lineage_share_a_component_across_the_splits(
         assert not {cluster[one] for one in trains | train} & {cluster[one] for one in evals}
         assert not {cluster[one] for one in held} & {cluster[one] for one in trains}
         train |= trains
-        held |= {one.problem_id for one in assigned if one.pool in (Pool.EVAL, Pool.RESERVE)}
+        held |= {one.problem_id: one.pool for one in assigned if one.pool in (Pool.EVAL, Pool.RESERVE)}
 
 
 MANY = [PoolProblem(f"q{n:04}", "product") for n in range(1000)]

@@ -3,18 +3,19 @@
 from collections.abc import Sequence
 
 import msgspec
+from sqlalchemy.orm import Session
 
 from service.domain import pools as domain_pools
 from service.domain.leakage import Edge, EdgeKind
-from service.domain.pools import Assignment, PoolProblem
+from service.domain.pools import PoolPlan, PoolProblem
 from service.errors import ErrorCode, SluiceError
 from service.store import clusters, leases, policies, pools
 from service.store.engine import reading, transaction
+from service.store.models import Clustering
 from service.store.pools import PoolRow
 from workers.context import Context
-from workers.leadership import held
+from workers.leadership import PUBLICATION, held
 
-LEASE = "assign"
 ASKS = frozenset({ErrorCode.COMPONENT_TOO_LARGE, ErrorCode.QUARANTINE_TOO_LARGE})
 """Faults that stop the stage until a person has looked; they are stored as the assignment's refusal."""
 
@@ -22,41 +23,42 @@ ASKS = frozenset({ErrorCode.COMPONENT_TOO_LARGE, ErrorCode.QUARANTINE_TOO_LARGE}
 def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
     """Assign pools under the plan in force, if the newest clustering has none."""
     plan = context.policies.pools
-    with held(context.engine, LEASE) as token:
+    with held(context.engine, PUBLICATION) as token:
         if token is None:
             return []
+        rows: list[PoolRow] = []
+        refusal: str | None = None
         with reading(context.engine) as session:
             clustering = clusters.unassigned(session, plan.digest)
             if clustering is None:
                 return []
-            members = clusters.members(session, clustering.clustering_id)
-            categories = clusters.categories(session)
-            suspects = clusters.edges(session, clustering.clustering_id, EdgeKind.SUSPECT)
-            history, held_out = pools.published(session), pools.held_out(session)
-        refusal: str | None = None
-        assigned: list[Assignment] = []
-        try:
-            assigned = domain_pools.assign(
-                [PoolProblem(problem_id, categories[problem_id]) for problem_id in members],
-                {problem_id: member.cluster_id for problem_id, member in members.items()},
-                [Edge(row.problem_a, row.problem_b, EdgeKind(row.kind), row.evidence) for row in suspects],
-                history.train,
-                plan,
-                history.eval | held_out,
-            )
-        except SluiceError as error:
-            if error.code not in ASKS:
-                raise
-            refusal = str(error)
+            try:
+                rows = _assign(session, clustering, plan)
+            except SluiceError as error:
+                if error.code not in ASKS:
+                    raise
+                refusal = str(error)
         with transaction(context.engine) as session:
-            leases.require(session, LEASE, token)
+            leases.require(session, PUBLICATION, token)
             policies.record(session, "pools", plan.name, plan.digest, msgspec.to_builtins(plan))
-            rows = [PoolRow(one.problem_id, one.draw, one.pool, one.reason) for one in assigned]
             pools.save(
-                session,
-                clustering_id=clustering.clustering_id,
-                plan_digest=plan.digest,
-                members=rows,
-                refusal=refusal,
+                session, clustering_id=clustering.clustering_id, plan_digest=plan.digest, members=rows, refusal=refusal
             )
     return []
+
+
+def _assign(session: Session, clustering: Clustering, plan: PoolPlan) -> list[PoolRow]:
+    members = clusters.members(session, clustering.clustering_id)
+    categories = clusters.categories(session)
+    suspects = clusters.edges(session, clustering.clustering_id, EdgeKind.SUSPECT)
+    history = pools.history(session)
+    assigned = domain_pools.assign(
+        [PoolProblem(problem_id, categories[problem_id]) for problem_id in members],
+        {problem_id: member.cluster_id for problem_id, member in members.items()},
+        [Edge(row.problem_a, row.problem_b, EdgeKind(row.kind), row.evidence) for row in suspects],
+        history.published_train,
+        plan,
+        history.former,
+        history.quarantined,
+    )
+    return [PoolRow(one.problem_id, one.draw, one.pool, one.reason) for one in assigned]
