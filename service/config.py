@@ -12,6 +12,9 @@ LIVE_SOURCE_URL = "https://api.oroagents.com"
 LIVE_RATE_PER_MINUTE = 50
 """Half of the ~100 requests a minute that one address gets: the validator beside us needs the rest."""
 
+WORKER_STOP_SECONDS = 20.0
+"""A worker that is told to stop gives its handlers, and then its loops, so long to end."""
+
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -34,6 +37,8 @@ class Settings(BaseSettings):
     """Extra hosts from which presigned objects may be fetched, beside the source itself and Amazon S3."""
     poll_seconds: float = Field(default=300.0, gt=0)
     """Pause between two walks over the source's races."""
+    release_interval_seconds: float = Field(default=21_600.0, ge=0)
+    """Least time between two snapshots made without being asked for; 0 releases whenever the harvest rests."""
     host: str = "127.0.0.1"
     port: int = Field(default=8715, ge=0, le=65535)
     """Port of the REST service; 0 takes a free one."""

@@ -4,9 +4,9 @@ import logging
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 
 import dramatiq
@@ -14,7 +14,7 @@ import httpx
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
-from service.config import Settings
+from service.config import WORKER_STOP_SECONDS, Settings
 from service.errors import SluiceError
 from service.store import walks
 from service.store.engine import reading
@@ -25,9 +25,9 @@ from workers.subscribe import walk
 from workers.sweep import sweep
 
 SWEEP_SECONDS = 1.0
+FAULT_SECONDS = 5.0
 SWEEP_SHARE = 4.0
 """A sweep rests at least so many times as long as it took, so that a large corpus is not swept without end."""
-STOP_TIMEOUT_MS = 20_000
 PASSING_FAULTS = (SluiceError, SQLAlchemyError, RedisError, httpx.HTTPError)
 """Faults after which a loop waits and goes on; any other ends the process."""
 
@@ -46,26 +46,29 @@ def main() -> int:
     _stop_on_signals(context)
     worker = dramatiq.Worker(context.broker, worker_threads=settings.worker_threads)
     worker.start()
-    loops = [_start(context, subscriber), _start(context, sweeper)]
-    _wait(context)
-    worker.stop(timeout=STOP_TIMEOUT_MS)
-    for loop in loops:
-        loop.join(timeout=STOP_TIMEOUT_MS / 1000)
-    return 0
+    with ThreadPoolExecutor(thread_name_prefix="loop") as threads:
+        loops = [threads.submit(_keep_running, context, loop) for loop in (subscriber, sweeper)]
+        _wait(context)
+        worker.stop(timeout=int(WORKER_STOP_SECONDS * 1000))
+    return 1 if any(loop.exception() for loop in loops) else 0
 
 
 def subscriber(context: Context) -> None:
-    """Walk the source at once, and again whenever no worker has walked it for the poll interval."""
-    first = True
+    """Walk the source when no worker has since this one started, and whenever none has for the poll interval."""
+    with reading(context.engine) as session:
+        at_start = walks.last_begun(session)
     while not context.stopping.is_set():
-        with reading(context.engine) as session:
-            idle_seconds = walks.seconds_since_last(session)
-        if first or idle_seconds is None or idle_seconds >= context.settings.poll_seconds:
-            with held(context.engine, "subscribe") as token:
-                if token is not None:
-                    walk(context)
-                    first = False
-        context.stopping.wait(1.0)
+        with held(context.engine, "subscribe") as token:
+            if token is not None and _walk_due(context, at_start):
+                walk(context)
+        context.stopping.wait(SWEEP_SECONDS)
+
+
+def _walk_due(context: Context, at_start: int) -> bool:
+    with reading(context.engine) as session:
+        idle_seconds = walks.seconds_since_last(session)
+        begun = walks.last_begun(session)
+    return begun == at_start or idle_seconds is None or idle_seconds >= context.settings.poll_seconds
 
 
 def sweeper(context: Context) -> None:
@@ -78,20 +81,18 @@ def sweeper(context: Context) -> None:
         context.stopping.wait(max(SWEEP_SECONDS, SWEEP_SHARE * (time.monotonic() - began)))
 
 
-def _start(context: Context, loop: Callable[[Context], None]) -> threading.Thread:
-    thread = threading.Thread(target=_keep_running, args=(context, loop), name=loop.__name__)
-    thread.start()
-    return thread
-
-
 def _keep_running(context: Context, loop: Callable[[Context], None]) -> None:
     try:
         while not context.stopping.is_set():
             try:
                 loop(context)
             except PASSING_FAULTS as fault:
-                log.warning("%s: %s; trying again", loop.__name__, fault)
-                context.stopping.wait(5 * SWEEP_SECONDS)
+                if not context.stopping.is_set():
+                    log.warning("%s: %s; trying again", loop.__name__, fault)
+                context.stopping.wait(FAULT_SECONDS)
+    except BaseException:
+        log.exception("%s ended", loop.__name__)
+        raise
     finally:
         context.stopping.set()
 

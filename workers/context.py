@@ -39,11 +39,13 @@ class Context:
 
 def open_context(settings: Settings, database_url: str, redis_url: str) -> Context:
     """Connect to everything a worker needs."""
+    stopping = threading.Event()
     return Context(
         settings=settings,
         engine=open_engine(database_url, pool_size=settings.worker_threads + 3),
         broker=open_broker(redis_url),
-        source=open_source(settings, redis_url),
+        source=open_source(settings, redis_url, stopping),
         files=FileStore(settings.snapshot_dir),
-        count_tokens=qwen_token_counter(),
+        count_tokens=qwen_token_counter(DEFAULT_POLICIES.rules.token_method),
+        stopping=stopping,
     )

@@ -18,6 +18,9 @@ LEASE_SECONDS = 15.0
 RENEWALS = 3
 """Tries to renew within one lease."""
 
+PUBLICATION = "publication"
+"""Lease of assign and of snapshot, which must not run beside each other: pools follow from what was published."""
+
 log = logging.getLogger(__name__)
 
 

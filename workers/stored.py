@@ -1,14 +1,11 @@
 """Stored rows as the domain's values again. Reads nothing and decides nothing."""
 
-from typing import Any
-
 import msgspec
 
 from service.domain.audit import AuditRow
 from service.domain.leakage import ProblemFacts
-from service.domain.manifest import Manifest
 from service.domain.provenance import CallProvenance, StructuralClass, Trust
-from service.domain.records import RowSource, row_config, trajectory_key
+from service.domain.records import RowSource, trajectory_key
 from service.domain.rules import RuleSet
 from service.domain.structure import Outcome, Reason, Verdict
 from service.store.snapshots import JudgedRow
@@ -32,11 +29,6 @@ def verdict(row: JudgedRow) -> Verdict:
     )
 
 
-def config(row: JudgedRow) -> str:
-    """The dataset configuration the row belongs to."""
-    return row_config(verdict(row)).value
-
-
 def problem(row: JudgedRow) -> ProblemFacts:
     """What clustering knew of the row's problem."""
     return ProblemFacts(
@@ -50,7 +42,7 @@ def problem(row: JudgedRow) -> ProblemFacts:
     )
 
 
-def row_source(row: JudgedRow, rules: RuleSet, solve_rate: float) -> RowSource:
+def row_source(row: JudgedRow, rules: RuleSet, solve_rate: float | None) -> RowSource:
     """Where the row comes from."""
     return RowSource(
         eval_run_id=row.eval_run_id,
@@ -61,12 +53,12 @@ def row_source(row: JudgedRow, rules: RuleSet, solve_rate: float) -> RowSource:
         cluster_id=row.cluster_id,
         rules=f"{rules.name}/{rules.version}",
         rules_digest=rules.digest,
-        reasoning_score=row.evidence["judgement"]["reasoning_score"],
+        reasoning_score=row.reasoning_score,
         difficulty=solve_rate,
     )
 
 
-def audit_row(trajectory: str, row: JudgedRow) -> AuditRow:
+def audit_row(row: JudgedRow) -> AuditRow:
     """The row as the audit sees it."""
     return AuditRow(
         split=row.pool,
@@ -75,11 +67,5 @@ def audit_row(trajectory: str, row: JudgedRow) -> AuditRow:
         gold_ids=frozenset(row.gold_ids),
         winner_ids=frozenset(row.winner_ids),
         family=row.family,
-        trajectory_key=trajectory,
+        trajectory_key=key(row),
     )
-
-
-def plain(manifest: Manifest) -> dict[str, Any]:
-    """A manifest as plain JSON values."""
-    values: dict[str, Any] = msgspec.to_builtins(manifest)
-    return values

@@ -14,10 +14,6 @@ from service.store.ledger import ExpectedItem
 from service.store.models import AgentVersion, EvaluationRun, Problem, Race
 from workers.context import Context
 
-RACE_COMPLETE = "RACE_COMPLETE"
-RUN_SUCCESS = "SUCCESS"
-SOURCE_AWAY = frozenset({Refusal.UNREACHABLE, Refusal.TIMEOUT, Refusal.RATE_LIMITED})
-"""Refusals that end a walk. Any other is about what was asked for, and the walk goes on without it."""
 UNCATEGORISED = "unknown"
 
 log = logging.getLogger(__name__)
@@ -30,8 +26,8 @@ class Walk:
     runs: int = 0
     items: int = 0
     """Items that were new to the ledger."""
-    open_races: set[str] = field(default_factory=set)
-    """Races with runs that may still get items."""
+    complete_races: set[str] = field(default_factory=set)
+    """Races that are over, with every agent's runs seen in this walk."""
     refusals: Counter[str] = field(default_factory=Counter)
     """Agent versions that could not be listed, by why not."""
 
@@ -40,7 +36,8 @@ def walk(context: Context) -> None:
     """Walk once over all races the source lists; what is known to be complete is not asked for again.
 
     Raises:
-        SluiceError: the source did not answer; the walk is noted as broken off, and what it saw is kept.
+        SluiceError: the source did not answer, or the process is asked to stop. The walk is noted as broken off, and
+            what it saw is kept.
     """
     with transaction(context.engine) as session:
         walk_id = walks.begin(session)
@@ -53,9 +50,7 @@ def walk(context: Context) -> None:
             walks.break_off(session, walk_id, str(error))
         raise
     with transaction(context.engine) as session:
-        for race in races:
-            if race.status == RACE_COMPLETE and race.race_id not in seen.open_races:
-                listings.mark_race_walked(session, race.race_id, context.now())
+        listings.mark_races_walked(session, seen.complete_races, context.now())
         walks.finish(
             session,
             walk_id,
@@ -74,7 +69,7 @@ def _walk_source(context: Context, seen: Walk) -> list[RaceListing]:
     """Problems, races, then the runs of every agent. Races come first: an agent's runs lead into several of them."""
     with transaction(context.engine) as session:
         walked = listings.walked_races(session)
-        settled = listings.settled_agents(session, RUN_SUCCESS)
+        settled = listings.settled_agents(session)
     _save_problems(list(context.source.problems()), context)
     races = list(context.source.races(skip=walked))
     racing = {agent.agent_version_id: agent for race in races for agent in race.agents}
@@ -84,18 +79,24 @@ def _walk_source(context: Context, seen: Walk) -> list[RaceListing]:
         for race in races:
             listings.save_race(session, _race(race))
         listings.save_agents(session, [_agent(agent) for agent in agents.values()])
-    for agent_version_id in agents:
-        try:
-            _walk_agent(agent_version_id, context, seen)
-        except SourceRefused as refused:
-            if refused.reason in SOURCE_AWAY:
-                raise
-            log.warning("agent version %s cannot be listed: %s", agent_version_id, refused.reason)
-            seen.refusals[refused.reason.value] += 1
-            seen.open_races.update(
-                race.race_id for race in races if agent_version_id in {agent.agent_version_id for agent in race.agents}
-            )
+    walked_agents = {agent for agent in agents if _try_agent(agent, context, seen)}
+    for race in races:
+        if race.is_complete and walked_agents.issuperset(agent.agent_version_id for agent in race.agents):
+            seen.complete_races.add(race.race_id)
     return races
+
+
+def _try_agent(agent_version_id: str, context: Context, seen: Walk) -> bool:
+    """Walk one agent version; False when the source refused it and may give it yet. That holds up no other."""
+    try:
+        _walk_agent(agent_version_id, context, seen)
+    except SourceRefused as refused:
+        if refused.reason.is_about_source and refused.reason is not Refusal.UPSTREAM_ERROR:
+            raise
+        log.warning("agent version %s cannot be listed: %s", agent_version_id, refused.reason)
+        seen.refusals[refused.reason.value] += 1
+        return refused.reason.terminal
+    return True
 
 
 def _walk_agent(agent_version_id: str, context: Context, seen: Walk) -> None:
@@ -103,34 +104,25 @@ def _walk_agent(agent_version_id: str, context: Context, seen: Walk) -> None:
     runs = context.source.runs(agent_version_id)
     with transaction(context.engine) as session:
         races = {(run.race_id, run.suite_id) for run in runs if run.race_id is not None}
-        complete = listings.save_unlisted_races(session, races, RACE_COMPLETE)
+        complete = listings.save_unlisted_races(session, races)
         listings.save_runs(session, [_run(run) for run in runs])
         listed = listings.listed_runs(session, agent_version_id)
     seen.runs += len(runs)
     for run in runs:
-        if run.eval_run_id in listed or not counts(run):
-            continue
         released = run.race_id is None or run.race_id in complete
-        whole = released and _list_items(run, context, seen)
-        if not whole and run.race_id is not None:
-            seen.open_races.add(run.race_id)
+        if run.counts and released and run.eval_run_id not in listed:
+            _list_items(run, context, seen)
 
 
-def counts(run: RunListing) -> bool:
-    """Whether a run is one SN15 counts: successful, included, and not invalidated since."""
-    return run.status == RUN_SUCCESS and run.is_included and run.invalidated_at is None
-
-
-def _list_items(run: RunListing, context: Context, seen: Walk) -> bool:
-    """Put a run's items into the ledger; False while the source still holds back some of them."""
-    items = context.source.items(run)
-    released = [item for item in items if item.released]
+def _list_items(run: RunListing, context: Context, seen: Walk) -> None:
+    """Put the items of a run that are released into the ledger."""
+    listed = context.source.items(run)
+    released = [item for item in listed.items if item.released]
     with transaction(context.engine) as session:
         listings.save_problems(session, [_problem_of(item, run.suite_id) for item in released])
         seen.items += ledger.expect(session, [_expected(item) for item in released], context.now())
-        if len(released) == len(items) and items:
+        if listed.complete and len(released) == len(listed.items):
             listings.mark_run_listed(session, run.eval_run_id, context.now())
-    return len(released) == len(items)
 
 
 def _save_problems(problems: list[ProblemListing], context: Context) -> None:
@@ -141,7 +133,7 @@ def _save_problems(problems: list[ProblemListing], context: Context) -> None:
             category=problem.category or UNCATEGORISED,
             suite_id=problem.suite_id,
             query=problem.query,
-            reward=_products(problem.reward),
+            reward=problem.reward,
             voucher=problem.voucher,
         )
         for problem in problems
@@ -150,18 +142,13 @@ def _save_problems(problems: list[ProblemListing], context: Context) -> None:
         listings.save_problems(session, rows)
 
 
-def _products(reward: object) -> list[dict[str, object]] | None:
-    """Gold products as a list, whichever way the source nests them; None where it gave none."""
-    listed = reward if isinstance(reward, list) else [reward]
-    return [product for product in listed if isinstance(product, dict)] or None
-
-
 def _race(race: RaceListing) -> Race:
     return Race(
         race_id=race.race_id,
         suite_id=race.suite_id,
         race_number=race.race_number,
         status=race.status,
+        is_complete=race.is_complete,
         started_at=race.started_at,
         completed_at=race.completed_at,
         source=race.raw,
@@ -189,7 +176,8 @@ def _run(run: RunListing) -> EvaluationRun:
         phase=run.phase,
         kind=run.kind,
         status=run.status,
-        is_included=run.is_included,
+        is_over=run.is_over,
+        counts=run.counts,
         invalidated_at=run.invalidated_at,
         completed_at=run.completed_at,
         source=run.raw,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from service.queue.broker import outstanding, send
 from service.queue.messages import Message, Stage
-from service.store import backlog
+from service.store import backlog, snapshots
 from service.store.engine import reading
 from service.store.progress import Progress, progress
 from workers.context import Context
@@ -19,19 +19,22 @@ dry: an item that is sent twice is claimed once."""
 def sweep(context: Context) -> list[Message]:
     """Send what is due to every stage that has run dry; returns what was sent.
 
-    The global stages wait until the harvest rests, so that a snapshot holds whole races. `sluice snapshot create`
-    wakes them at any time.
+    The global stages wait until the harvest rests, so that a snapshot holds whole races, and until the last release is
+    old enough. `sluice snapshot create` wakes them at any time.
     """
     sent = []
     with reading(context.engine) as session:
         state = progress(session, context.policies, context.now())
+        released_seconds_ago = snapshots.seconds_since_release(session)
+    interval = context.settings.release_interval_seconds
+    may_release = released_seconds_ago is None or released_seconds_ago >= interval
     for step in ORDER:
         if outstanding(context.broker, step.stage) >= LOW_WATER.get(step.stage, 1):
             continue
         if step.batch > 0:
             found = messages(step, _ids(context, step.stage, step.batch * BATCHES_PER_SWEEP))
         else:
-            found = messages(step, ()) if step.stage == due_globally(state) else []
+            found = messages(step, ()) if may_release and step.stage == due_globally(state) else []
         for message in found:
             send(context.broker, message)
         sent += found

@@ -78,6 +78,7 @@ def upgrade() -> None:
         sa.Column("suite_id", sa.Integer(), nullable=True),
         sa.Column("race_number", sa.Integer(), nullable=True),
         sa.Column("status", sa.String(), nullable=False),
+        sa.Column("is_complete", sa.Boolean(), nullable=False),
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("completed_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("source", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
@@ -139,7 +140,8 @@ def upgrade() -> None:
         sa.Column("phase", sa.String(), nullable=False),
         sa.Column("kind", sa.String(), nullable=False),
         sa.Column("status", sa.String(), nullable=False),
-        sa.Column("is_included", sa.Boolean(), nullable=False),
+        sa.Column("is_over", sa.Boolean(), nullable=False),
+        sa.Column("counts", sa.Boolean(), nullable=False),
         sa.Column("invalidated_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("completed_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("source", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
@@ -298,12 +300,7 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(["problem_id"], ["problems.problem_id"], name=op.f("fk_trajectories_problem_id")),
         sa.PrimaryKeyConstraint("trajectory_id", name=op.f("pk_trajectories")),
-        sa.UniqueConstraint(
-            "eval_run_id",
-            "item_key",
-            "payload_sha256",
-            name=op.f("uq_trajectories_eval_run_id_item_key_payload_sha256"),
-        ),
+        sa.UniqueConstraint("eval_run_id", "item_key", name=op.f("uq_trajectories_eval_run_id_item_key")),
     )
     op.create_index(op.f("ix_trajectories_ledger_id"), "trajectories", ["ledger_id"], unique=False)
     op.create_index(op.f("ix_trajectories_payload_sha256"), "trajectories", ["payload_sha256"], unique=False)

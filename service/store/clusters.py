@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from service.domain.provenance import Trust
 from service.store.copying import copy_missing
 from service.store.models import (
     AgentVersion,
@@ -82,7 +83,7 @@ def reports(session: Session, rules_digest: str, revision: int) -> Iterable[Repo
         .join(Trajectory, Trajectory.trajectory_id == verdict.c.trajectory_id)
         .join(EvaluationRun, EvaluationRun.eval_run_id == Trajectory.eval_run_id)
         .join(AgentVersion, AgentVersion.agent_version_id == EvaluationRun.agent_version_id)
-        .where(verdict.c.trust != "contradicted", EvaluationRun.invalidated_at.is_(None))
+        .where(verdict.c.trust != Trust.CONTRADICTED, EvaluationRun.invalidated_at.is_(None))
         .distinct()
         .order_by(Trajectory.problem_id, AgentVersion.family)
     )

@@ -21,6 +21,7 @@ def open_engine(database_url: str, *, pool_size: int = 5) -> Engine:
         pool_size=pool_size,
         max_overflow=pool_size,
         pool_pre_ping=True,
+        hide_parameters=True,  # values may be strangers' text, and faults are logged
         json_serializer=lambda value: orjson.dumps(value).decode(),
         json_deserializer=orjson.loads,
         connect_args={"application_name": "sluice", "connect_timeout": 10},

@@ -38,6 +38,17 @@ class Target(NamedTuple):
     attempts: int
 
 
+class Note(NamedTuple):
+    """What becomes of an item that was refused."""
+
+    state: LedgerState
+    reason: str
+    next_try_at: datetime
+    """Of no meaning for `gone`."""
+    attempts: int
+    """Tries so far that speak against the item itself."""
+
+
 class LedgerCount(NamedTuple):
     """How many items stand in one state for one reason (None: no reason)."""
 
@@ -113,7 +124,7 @@ def claim(session: Session, ledger_ids: Collection[int], claimant: str, now: dat
 
 
 def mark_fetched(session: Session, ledger_ids: Collection[int], now: datetime) -> None:
-    """Close items whose trajectory is stored in this same transaction."""
+    """Close items whose trajectory is stored in this same transaction, whoever claims them meanwhile."""
     session.execute(
         update(LedgerItem)
         .where(LedgerItem.ledger_id.in_(ledger_ids))
@@ -121,22 +132,29 @@ def mark_fetched(session: Session, ledger_ids: Collection[int], now: datetime) -
     )
 
 
-def mark_refused(session: Session, ledger_id: int, state: LedgerState, reason: str, next_try_at: datetime) -> None:
-    """Note why an item was not given, and when to ask again (of no meaning for `gone`)."""
+def mark_refused(session: Session, ledger_id: int, claimant: str, note: Note) -> None:
+    """Note why an item was not given; of no effect when someone else has claimed it meanwhile."""
     session.execute(
         update(LedgerItem)
-        .where(LedgerItem.ledger_id == ledger_id, LedgerItem.state.in_(OPEN_STATES))
-        .values(
-            state=state,
-            reason=reason,
-            next_try_at=next_try_at,
-            attempts=LedgerItem.attempts + 1,
-            claimed_by=None,
+        .where(
+            LedgerItem.ledger_id == ledger_id,
+            LedgerItem.claimed_by == claimant,
+            LedgerItem.state.in_(OPEN_STATES),
         )
+        .values(**note._asdict(), claimed_by=None)
     )
 
 
-def release(session: Session, ledger_ids: Collection[int], claimant: str, now: datetime) -> None:
+def embargo_run(session: Session, eval_run_id: str, note: Note) -> None:
+    """Put off every open item of a run that the source withholds as a whole: one refusal speaks for all."""
+    session.execute(
+        update(LedgerItem)
+        .where(LedgerItem.eval_run_id == eval_run_id, LedgerItem.state.in_(OPEN_STATES))
+        .values(**note._asdict(), claimed_by=None)
+    )
+
+
+def give_back(session: Session, ledger_ids: Collection[int], claimant: str, now: datetime) -> None:
     """Give back items that were claimed and not asked for."""
     session.execute(
         update(LedgerItem)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -53,20 +53,23 @@ def save_problems(session: Session, problems: Collection[Problem]) -> None:
     )
 
 
-def save_unlisted_races(session: Session, races: Collection[tuple[str, int | None]], complete: str) -> set[str]:
+def save_unlisted_races(session: Session, races: Collection[tuple[str, int | None]]) -> set[str]:
     """Give every (race id, suite id) that runs refer to a row, listed by the source or not.
 
     Returns:
-        Those of the races whose status is `complete`.
+        Those of the races that are complete.
     """
     if not races:
         return set()
-    rows = [Race(race_id=race_id, suite_id=suite_id, status=UNLISTED, source={}) for race_id, suite_id in races]
+    rows = [
+        Race(race_id=race_id, suite_id=suite_id, status=UNLISTED, is_complete=False, source={})
+        for race_id, suite_id in races
+    ]
     session.execute(
         insert(Race).values([_values(row) for row in rows]).on_conflict_do_nothing(index_elements=["race_id"])
     )
     ids = [race_id for race_id, _ in races]
-    return set(session.scalars(select(Race.race_id).where(Race.race_id.in_(ids), Race.status == complete)))
+    return set(session.scalars(select(Race.race_id).where(Race.race_id.in_(ids), Race.is_complete)))
 
 
 def walked_races(session: Session) -> set[str]:
@@ -85,26 +88,22 @@ def listed_runs(session: Session, agent_version_id: str) -> set[str]:
     )
 
 
-def settled_agents(session: Session, status: str) -> set[str]:
-    """Agent versions with runs, all of which are in the ledger or will never be.
+_MAY_BRING_MORE = ~EvaluationRun.is_over | (EvaluationRun.counts & EvaluationRun.listed_at.is_(None))
+"""A run that is still going on, or that counts and is not wholly in the ledger."""
 
-    Args:
-        session: open transaction.
-        status: status of the runs that count; of those, included and not invalidated ones must be listed.
-    """
-    open_run = (
-        (EvaluationRun.status == status)
-        & EvaluationRun.is_included
-        & EvaluationRun.invalidated_at.is_(None)
-        & EvaluationRun.listed_at.is_(None)
-    )
+
+def settled_agents(session: Session) -> set[str]:
+    """Agent versions with runs, none of which may bring more."""
     by_agent = select(EvaluationRun.agent_version_id).group_by(EvaluationRun.agent_version_id)
-    return set(session.scalars(by_agent.having(func.count().filter(open_run) == 0)))
+    return set(session.scalars(by_agent.having(func.bool_and(~_MAY_BRING_MORE))))
 
 
-def mark_race_walked(session: Session, race_id: str, at: datetime) -> None:
-    """Note that every run of a completed race has been listed."""
-    session.execute(update(Race).where(Race.race_id == race_id, Race.walked_at.is_(None)).values(walked_at=at))
+def mark_races_walked(session: Session, race_ids: Collection[str], at: datetime) -> None:
+    """Note of completed races that every run has been listed, unless one of their runs may bring more."""
+    may_bring_more = exists().where(EvaluationRun.race_id == Race.race_id, _MAY_BRING_MORE)
+    session.execute(
+        update(Race).where(Race.race_id.in_(race_ids), Race.walked_at.is_(None), ~may_bring_more).values(walked_at=at)
+    )
 
 
 def mark_run_listed(session: Session, eval_run_id: str, at: datetime) -> None:

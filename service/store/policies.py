@@ -1,6 +1,5 @@
 """Frozen policies as they were when used: rule sets, leak plans, pool plans, selection policies. Judges nothing."""
 
-from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -14,8 +13,3 @@ def record(session: Session, kind: str, name: str, digest: str, body: dict[str, 
         .values(policy_digest=digest, kind=kind, name=name, body=body)
         .on_conflict_do_nothing(index_elements=["policy_digest"])
     )
-
-
-def body(session: Session, digest: str) -> dict[str, object] | None:
-    """The policy kept under `digest`; None when there is none."""
-    return session.scalar(select(Policy.body).where(Policy.policy_digest == digest))

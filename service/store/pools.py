@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from service.domain.pools import Pool
 from service.store.copying import copy_missing
 from service.store.models import Clustering, PoolAssignment, PoolMember, Release, SnapshotRow
 
@@ -19,24 +20,33 @@ class PoolRow(NamedTuple):
     reason: str
 
 
-class Published(NamedTuple):
-    """Problems that have been in the train, or in the eval, split of any snapshot."""
+class History(NamedTuple):
+    """What earlier generations did with problems."""
 
-    train: frozenset[str]
-    eval: frozenset[str]
-
-
-def published(session: Session) -> Published:
-    """The publication history of all snapshots."""
-    rows = session.execute(select(SnapshotRow.split, SnapshotRow.problem_id).distinct()).all()
-    train = frozenset(problem_id for split, problem_id in rows if split == "train")
-    return Published(train=train, eval=frozenset(problem_id for split, problem_id in rows if split == "eval"))
+    published_train: frozenset[str]
+    """Problems that have been in the train split of any snapshot."""
+    former: dict[str, Pool]
+    """The strictest pool a problem was ever kept back in: reserve before eval. Others are not named."""
+    quarantined: frozenset[str]
+    """Problems the last assignment that was not refused had in quarantine."""
 
 
-def held_out(session: Session) -> frozenset[str]:
-    """Problems that any earlier assignment kept for eval or reserve: they stay out of train for ever."""
-    return frozenset(
-        session.scalars(select(PoolMember.problem_id).where(PoolMember.pool.in_(("eval", "reserve"))).distinct())
+def history(session: Session) -> History:
+    """The history of all assignments and snapshots."""
+    trained = select(SnapshotRow.problem_id).where(SnapshotRow.split == Pool.TRAIN).distinct()
+    kept_back = select(PoolMember.problem_id, PoolMember.pool).where(PoolMember.pool.in_((Pool.EVAL, Pool.RESERVE)))
+    former: dict[str, Pool] = {}
+    for problem_id, pool in session.execute(kept_back.distinct()):
+        if former.get(problem_id) is not Pool.RESERVE:
+            former[problem_id] = Pool(pool)
+    accepted = select(func.max(PoolAssignment.assignment_id)).where(PoolAssignment.refusal.is_(None)).scalar_subquery()
+    quarantined = select(PoolMember.problem_id).where(
+        PoolMember.assignment_id == accepted, PoolMember.pool == Pool.QUARANTINED
+    )
+    return History(
+        published_train=frozenset(session.scalars(trained)),
+        former=former,
+        quarantined=frozenset(session.scalars(quarantined)),
     )
 
 
@@ -71,9 +81,9 @@ def members(session: Session, assignment_id: int) -> dict[str, PoolRow]:
 class Undecided(NamedTuple):
     """An assignment that has neither been released under a spec nor refused."""
 
-    assignment_id: int
-    clustering_id: int
     revision: int
+    clustering_id: int
+    assignment_id: int
 
 
 def undecided(session: Session, spec_digest: str) -> Undecided | None:
@@ -89,4 +99,4 @@ def undecided(session: Session, spec_digest: str) -> Undecided | None:
     clustering = session.get_one(Clustering, newest.clustering_id)
     if decided is not None:
         return None
-    return Undecided(newest.assignment_id, newest.clustering_id, clustering.revision)
+    return Undecided(clustering.revision, newest.clustering_id, newest.assignment_id)

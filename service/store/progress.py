@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from service.domain.policy import Policies
 from service.store import backlog, ledger, walks
-from service.store.models import LedgerItem
+from service.store.models import LedgerItem, LedgerState
 
 SOON = timedelta(seconds=90)
 """An item that failed and is due again within this time is still being worked on."""
@@ -19,9 +19,9 @@ class Progress:
     """What each stage has left. Counts, and booleans for the stages that work on the whole corpus."""
 
     walking: bool
-    """A walk over the source has begun and not been completed."""
+    """The newest walk over the source has not been completed."""
     items_pending: int
-    """Items due now or soon, or being fetched."""
+    """Items that are expected, fail and are tried again soon, whose embargo has passed, or that are being fetched."""
     unjudged: bool
     clustering_due: bool
     assignment_due: bool
@@ -40,12 +40,15 @@ class Progress:
 
 def progress(session: Session, policies: Policies, now: datetime) -> Progress:
     """Look at every stage's backlog."""
+    state, due_at = LedgerItem.state, LedgerItem.next_try_at
     pending = select(func.count()).where(
-        LedgerItem.state.in_(ledger.OPEN_STATES),
-        (LedgerItem.next_try_at <= now + SOON) | LedgerItem.claimed_by.is_not(None),
+        (state == LedgerState.EXPECTED)
+        | ((state == LedgerState.FAILED) & (due_at <= now + SOON))
+        | ((state == LedgerState.EMBARGOED) & (due_at <= now))
+        | (state.in_(ledger.OPEN_STATES) & LedgerItem.claimed_by.is_not(None))
     )
     return Progress(
-        walking=walks.running(session),
+        walking=walks.incomplete(session),
         items_pending=session.scalar(pending) or 0,
         unjudged=bool(backlog.trajectories_unjudged(session, policies.rules.digest, 1)),
         clustering_due=backlog.clustering_due(session, policies.leaks.digest, policies.rules.digest),

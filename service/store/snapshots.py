@@ -4,10 +4,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import zstandard
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from service.domain.provenance import Trust
 from service.store.copying import copy_missing
 from service.store.models import (
     AgentVersion,
@@ -20,35 +21,40 @@ from service.store.models import (
     Snapshot,
     SnapshotRow,
     Trajectory,
+    Verdict,
 )
 from service.store.verdicts import current
 
 LOAD_BATCH = 200
-"""Payloads held in memory at once while rows are built."""
+"""Rows with their payloads held in memory at once."""
+
+
+class Scope(NamedTuple):
+    """Which verdicts, clusters and pools a snapshot is made from."""
+
+    rules_digest: str
+    revision: int
+    clustering_id: int
+    assignment_id: int
 
 
 class JudgedRow(NamedTuple):
-    """One judged trajectory with all that is known about where it comes from."""
+    """One judged trajectory with its payload and all that is known about where it comes from."""
 
     trajectory_id: int
     eval_run_id: str
-    item_key: str
     kind: str
-    phase: str
     race_id: str | None
+    is_invalidated: bool
     agent_version_id: str
-    agent_name: str
     family: str
     miner_hotkey: str | None
-    validator_hotkey: str | None
     problem_id: str
     category: str
-    payload_sha256: str
     cluster_id: str
     pool: str
     query: str | None
     query_confirmed: bool
-    gold_kind: str
     gold_ids: list[str]
     winner_ids: list[str]
     outcome: str
@@ -58,7 +64,13 @@ class JudgedRow(NamedTuple):
     calls: list[dict[str, Any]]
     signals: dict[str, Any]
     answer: list[str]
-    evidence: dict[str, Any]
+    reasoning_score: float | None
+    zstd: bytes
+
+    @property
+    def payload(self) -> bytes:
+        """The bytes as the source served them."""
+        return zstandard.decompress(self.zstd)
 
 
 class NewRow(NamedTuple):
@@ -70,62 +82,60 @@ class NewRow(NamedTuple):
     split: str
 
 
-def judged(
-    session: Session, *, rules_digest: str, revision: int, clustering_id: int, assignment_id: int, outcome: str
-) -> Iterator[JudgedRow]:
-    """Trajectories with one outcome at a sealed revision, in order of (run, item); invalidated runs are left out."""
-    verdict = current(rules_digest, revision)
-    statement = (
-        select(
-            Trajectory.trajectory_id,
-            Trajectory.eval_run_id,
-            Trajectory.item_key,
-            Trajectory.kind,
-            EvaluationRun.phase,
-            EvaluationRun.race_id,
-            EvaluationRun.agent_version_id,
-            AgentVersion.agent_name,
-            AgentVersion.family,
-            AgentVersion.miner_hotkey,
-            EvaluationRun.validator_hotkey,
-            Trajectory.problem_id,
-            Problem.category,
-            Trajectory.payload_sha256,
-            ClusterMember.cluster_id,
-            PoolMember.pool,
-            *(ClusterMember.query, ClusterMember.query_confirmed, ClusterMember.gold_kind),
-            *(ClusterMember.gold_ids, ClusterMember.winner_ids),
-            *(verdict.c.outcome, verdict.c.reason, verdict.c.structural_class, verdict.c.trust),
-            *(verdict.c.calls, verdict.c.signals, verdict.c.answer, verdict.c.evidence),
-        )
-        .join(verdict, verdict.c.trajectory_id == Trajectory.trajectory_id)
-        .join(EvaluationRun, EvaluationRun.eval_run_id == Trajectory.eval_run_id)
-        .join(AgentVersion, AgentVersion.agent_version_id == EvaluationRun.agent_version_id)
-        .join(Problem, Problem.problem_id == Trajectory.problem_id)
-        .join(
-            ClusterMember,
-            (ClusterMember.problem_id == Trajectory.problem_id) & (ClusterMember.clustering_id == clustering_id),
-        )
-        .join(
-            PoolMember,
-            (PoolMember.problem_id == Trajectory.problem_id) & (PoolMember.assignment_id == assignment_id),
-        )
-        .where(verdict.c.outcome == outcome, EvaluationRun.invalidated_at.is_(None))
-        .order_by(Trajectory.eval_run_id, Trajectory.item_key, Trajectory.payload_sha256)
-        .execution_options(yield_per=1000)
-    )
-    for row in session.execute(statement):
+def judged(session: Session, scope: Scope, outcome: str) -> Iterator[JudgedRow]:
+    """Trajectories with one outcome, in order of id, read in small batches."""
+    statement = _judged(scope).where(Verdict.outcome == outcome).order_by(Trajectory.trajectory_id)
+    for row in session.execute(statement.execution_options(yield_per=LOAD_BATCH)):
         yield JudgedRow._make(row)
 
 
+def judged_by_id(session: Session, scope: Scope, trajectory_ids: Sequence[int]) -> Iterator[JudgedRow]:
+    """The trajectories named, in the order they are named, read in small batches."""
+    for start in range(0, len(trajectory_ids), LOAD_BATCH):
+        batch = trajectory_ids[start : start + LOAD_BATCH]
+        rows = session.execute(_judged(scope).where(Trajectory.trajectory_id.in_(batch)))
+        found = {row.trajectory_id: JudgedRow._make(row) for row in rows}
+        yield from (found[trajectory_id] for trajectory_id in batch)
+
+
+def _judged(scope: Scope) -> Select[*tuple[Any, ...]]:
+    standing = current(scope.rules_digest, scope.revision)
+    return (
+        select(
+            *(Trajectory.trajectory_id, Trajectory.eval_run_id, Trajectory.kind),
+            *(EvaluationRun.race_id, EvaluationRun.invalidated_at.is_not(None), EvaluationRun.agent_version_id),
+            *(AgentVersion.family, AgentVersion.miner_hotkey),
+            *(Trajectory.problem_id, Problem.category, ClusterMember.cluster_id, PoolMember.pool),
+            *(ClusterMember.query, ClusterMember.query_confirmed, ClusterMember.gold_ids, ClusterMember.winner_ids),
+            *(Verdict.outcome, Verdict.reason, Verdict.structural_class, Verdict.trust),
+            *(Verdict.calls, Verdict.signals, Verdict.answer),
+            standing.c.evidence["judgement"]["reasoning_score"].as_float(),
+            Payload.zstd,
+        )
+        .join(standing, standing.c.trajectory_id == Trajectory.trajectory_id)
+        .join(Verdict, Verdict.verdict_id == standing.c.verdict_id)
+        .join(Payload, Payload.payload_sha256 == Trajectory.payload_sha256)
+        .join(EvaluationRun, EvaluationRun.eval_run_id == Trajectory.eval_run_id)
+        .join(AgentVersion, AgentVersion.agent_version_id == EvaluationRun.agent_version_id)
+        .join(Problem, Problem.problem_id == Trajectory.problem_id)
+        .join(ClusterMember, ClusterMember.problem_id == Trajectory.problem_id)
+        .join(PoolMember, PoolMember.problem_id == Trajectory.problem_id)
+        .where(ClusterMember.clustering_id == scope.clustering_id, PoolMember.assignment_id == scope.assignment_id)
+    )
+
+
 def solve_rates(session: Session, rules_digest: str, revision: int) -> dict[str, float]:
-    """Share of each problem's trajectories that SN15 scored a success; contradicted ones are left out."""
+    """Share of each problem's scored trajectories that SN15 calls a success.
+
+    Contradicted and invalidated ones are left out; a problem without a scored trajectory has no entry.
+    """
     verdict = current(rules_digest, revision)
-    success = func.coalesce(verdict.c.evidence["judgement"]["success"].as_boolean(), False)
+    success = verdict.c.evidence["judgement"]["success"].as_boolean()
     rows = session.execute(
         select(Trajectory.problem_id, func.count().filter(success), func.count())
         .join(verdict, verdict.c.trajectory_id == Trajectory.trajectory_id)
-        .where(verdict.c.trust != "contradicted")
+        .join(EvaluationRun, EvaluationRun.eval_run_id == Trajectory.eval_run_id)
+        .where(verdict.c.trust != Trust.CONTRADICTED, success.is_not(None), EvaluationRun.invalidated_at.is_(None))
         .group_by(Trajectory.problem_id)
     )
     return {problem_id: solved / tries for problem_id, solved, tries in rows}
@@ -136,20 +146,6 @@ def funnel(session: Session, rules_digest: str, revision: int) -> dict[str, int]
     verdict = current(rules_digest, revision)
     rows = session.execute(select(verdict.c.reason, func.count()).group_by(verdict.c.reason))
     return {reason: trajectories for reason, trajectories in rows}
-
-
-def payloads(session: Session, trajectory_ids: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-    """Payload bytes in the order of `trajectory_ids`, read in small batches."""
-    for start in range(0, len(trajectory_ids), LOAD_BATCH):
-        batch = trajectory_ids[start : start + LOAD_BATCH]
-        rows = session.execute(
-            select(Trajectory.trajectory_id, Payload.zstd)
-            .join(Payload, Payload.payload_sha256 == Trajectory.payload_sha256)
-            .where(Trajectory.trajectory_id.in_(batch))
-        )
-        compressed = {trajectory_id: data for trajectory_id, data in rows}
-        for trajectory_id in batch:
-            yield trajectory_id, zstandard.decompress(compressed[trajectory_id])
 
 
 def record(session: Session, snapshot: Snapshot, rows: Iterable[NewRow]) -> bool:
@@ -191,6 +187,12 @@ def listing(session: Session) -> list[Snapshot]:
 def get(session: Session, snapshot_id: str) -> Snapshot | None:
     """One snapshot; None when there is none under this id."""
     return session.get(Snapshot, snapshot_id)
+
+
+def seconds_since_release(session: Session) -> float | None:
+    """Time since the last snapshot was published; None when none has been."""
+    since = session.scalar(select(func.extract("epoch", func.now() - func.max(Snapshot.published_at))))
+    return None if since is None else float(since)
 
 
 def latest_release(session: Session) -> Release | None:

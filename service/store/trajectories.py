@@ -30,7 +30,7 @@ class NewTrajectory(NamedTuple):
 
 
 def add(session: Session, items: Sequence[NewTrajectory]) -> list[int]:
-    """Store fetched items with COPY. An item that is already stored with the same bytes adds nothing.
+    """Store fetched items with COPY. An item that is already stored adds nothing: its first bytes stand.
 
     Returns:
         The id of each item's trajectory, in order, new or not.
@@ -53,7 +53,7 @@ def add(session: Session, items: Sequence[NewTrajectory]) -> list[int]:
             for digest, i in zip(digests, items, strict=True)
         ),
     )
-    ids = _ids(session, items, digests)
+    ids = _ids(session, items)
     copy_missing(
         session,
         Evidence.__table__,  # type: ignore[arg-type]
@@ -63,9 +63,9 @@ def add(session: Session, items: Sequence[NewTrajectory]) -> list[int]:
     return ids
 
 
-def _ids(session: Session, items: Sequence[NewTrajectory], digests: Sequence[str]) -> list[int]:
-    keys = [(i.eval_run_id, i.item_key, digest) for i, digest in zip(items, digests, strict=True)]
-    key_columns = (Trajectory.eval_run_id, Trajectory.item_key, Trajectory.payload_sha256)
+def _ids(session: Session, items: Sequence[NewTrajectory]) -> list[int]:
+    keys = [(item.eval_run_id, item.item_key) for item in items]
+    key_columns = (Trajectory.eval_run_id, Trajectory.item_key)
     ids = {
         tuple(key): trajectory_id
         for trajectory_id, *key in session.execute(

@@ -1,6 +1,6 @@
 """Verdicts: what is still to be judged, and what has been judged. Applies no rule itself."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import zstandard
@@ -62,8 +62,8 @@ def unjudged(session: Session, rules_digest: str, limit: int) -> Sequence[int]:
     ).all()
 
 
-def load_unjudged(session: Session, trajectory_ids: Collection[int], rules_digest: str) -> list[Unjudged]:
-    """Payload and evidence of those of `trajectory_ids` that are still unjudged."""
+def load_unjudged(session: Session, trajectory_ids: Collection[int], rules_digest: str) -> Iterator[Unjudged]:
+    """Payload and evidence of those of `trajectory_ids` that are still unjudged, unpacked one at a time."""
     rows = session.execute(
         select(Trajectory.trajectory_id, Trajectory.kind, Payload.zstd, Evidence.evidence_digest, Evidence.body)
         .join(Payload, Payload.payload_sha256 == Trajectory.payload_sha256)
@@ -71,11 +71,9 @@ def load_unjudged(session: Session, trajectory_ids: Collection[int], rules_diges
         .where(Trajectory.trajectory_id.in_(trajectory_ids), *_unjudged_evidence(rules_digest))
         .order_by(Trajectory.trajectory_id)
     )
-    decompressor = zstandard.ZstdDecompressor()
-    return [
-        Unjudged(row.trajectory_id, row.kind, decompressor.decompress(row.zstd), row.evidence_digest, row.body)
-        for row in rows
-    ]
+    for row in rows:
+        payload = zstandard.decompress(row.zstd)
+        yield Unjudged(row.trajectory_id, row.kind, payload, row.evidence_digest, row.body)
 
 
 def add(session: Session, rules_digest: str, verdicts: Iterable[NewVerdict]) -> int:

@@ -35,10 +35,10 @@ def last_begun(session: Session) -> int:
     return session.scalar(select(func.max(Walk.walk_id))) or 0
 
 
-def running(session: Session) -> bool:
-    """Whether the newest walk has not ended (or its subscriber was killed and none has begun since)."""
+def incomplete(session: Session) -> bool:
+    """Whether the newest walk has not been completed: it goes on, was broken off, or its subscriber was killed."""
     newest = session.scalar(select(Walk).order_by(Walk.walk_id.desc()).limit(1))
-    return newest is not None and newest.finished_at is None
+    return newest is not None and (newest.finished_at is None or newest.error is not None)
 
 
 def seconds_since_last(session: Session) -> float | None:

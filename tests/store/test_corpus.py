@@ -113,3 +113,10 @@ def test_a_writer_that_waited_for_a_sealing_joins_the_next_revision(engine: Engi
         assert writer.is_alive(), "a writer must wait for a sealing that has not committed"
     writer.join(timeout=10)
     assert joined == [sealed + 1]
+
+
+def test_the_first_bytes_of_an_item_stand(engine: Engine, ledger_ids: list[int]) -> None:
+    first = store(engine, fetched(ledger_ids[:1], b"[1]"))
+    assert store(engine, fetched(ledger_ids[:1], b"[2]")) == first
+    with transaction(engine) as session:
+        assert trajectories.payload(session, first[0]) == b"[1]"

@@ -6,7 +6,7 @@ from sqlalchemy import Engine
 
 from service.store import ledger
 from service.store.engine import transaction
-from service.store.ledger import ExpectedItem, LedgerCount
+from service.store.ledger import ExpectedItem, LedgerCount, Note
 from service.store.models import LedgerState
 from tests.store.conftest import NOW
 
@@ -38,29 +38,49 @@ def test_a_message_delivered_again_goes_on_at_once(engine: Engine, ledger_ids: l
 def test_what_was_claimed_and_not_asked_for_can_be_given_back(engine: Engine, ledger_ids: list[int]) -> None:
     claimed(engine, ledger_ids, "first")
     with transaction(engine) as session:
-        ledger.release(session, ledger_ids[2:], "first", NOW)
+        ledger.give_back(session, ledger_ids[2:], "first", NOW)
     assert claimed(engine, ledger_ids, "second") == ledger_ids[2:]
 
 
 def test_closed_items_are_given_to_no_one(engine: Engine, ledger_ids: list[int]) -> None:
     fetched, gone, failed, expected = ledger_ids
+    claimed(engine, [fetched, gone, failed], "earlier")
     with transaction(engine) as session:
         ledger.mark_fetched(session, [fetched], NOW)
-        ledger.mark_refused(session, gone, LedgerState.GONE, "no_object", NOW)
-        ledger.mark_refused(session, failed, LedgerState.FAILED, "timeout", NOW + timedelta(seconds=5))
+        ledger.mark_refused(session, gone, "earlier", Note(LedgerState.GONE, "no_object", NOW, 1))
+        failed_note = Note(LedgerState.FAILED, "truncated", NOW + timedelta(seconds=5), 1)
+        ledger.mark_refused(session, failed, "earlier", failed_note)
     assert claimed(engine, ledger_ids, "first", at=4.0) == [expected]
     assert claimed(engine, ledger_ids, "second", at=5.0) == [failed]
     with transaction(engine) as session:
         assert ledger.counts(session) == [
             LedgerCount(LedgerState.EXPECTED, None, 1),
-            LedgerCount(LedgerState.FAILED, "timeout", 1),
+            LedgerCount(LedgerState.FAILED, "truncated", 1),
             LedgerCount(LedgerState.FETCHED, None, 1),
             LedgerCount(LedgerState.GONE, "no_object", 1),
         ]
 
 
-def test_a_refusal_that_comes_late_does_not_reopen_a_fetched_item(engine: Engine, ledger_ids: list[int]) -> None:
+def test_a_late_answer_to_a_lost_claim_changes_nothing(engine: Engine, ledger_ids: list[int]) -> None:
+    first, second = ledger_ids[:2]
+    note = Note(LedgerState.FAILED, "truncated", NOW, 1)
+    claimed(engine, ledger_ids[:2], "first")
+    claimed(engine, ledger_ids[:2], "second", at=CLAIM_SECONDS)
+    with transaction(engine) as session:
+        ledger.mark_refused(session, first, "first", note)
+        ledger.mark_fetched(session, [second], NOW)
+        ledger.mark_refused(session, second, "second", note)
+        assert [count.state for count in ledger.counts(session)] == [LedgerState.EXPECTED, LedgerState.FETCHED]
+
+
+def test_one_refusal_puts_off_the_open_items_of_the_run(engine: Engine, ledger_ids: list[int]) -> None:
+    until = NOW + timedelta(minutes=15)
     with transaction(engine) as session:
         ledger.mark_fetched(session, ledger_ids[:1], NOW)
-        ledger.mark_refused(session, ledger_ids[0], LedgerState.FAILED, "timeout", NOW)
-        assert [count.state for count in ledger.counts(session)] == [LedgerState.EXPECTED, LedgerState.FETCHED]
+        ledger.embargo_run(session, "run", Note(LedgerState.EMBARGOED, "race_in_flight", until, 1))
+        assert ledger.counts(session) == [
+            LedgerCount(LedgerState.EMBARGOED, "race_in_flight", 3),
+            LedgerCount(LedgerState.FETCHED, None, 1),
+        ]
+    assert claimed(engine, ledger_ids, "early", at=899) == []
+    assert claimed(engine, ledger_ids, "late", at=900) == ledger_ids[1:]

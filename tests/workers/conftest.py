@@ -10,6 +10,7 @@ import pytest
 from service.config import Settings
 from service.embedded import Services
 from service.replay.archive import read_archive
+from service.replay.faults import Faults
 from service.replay.server import Replay, replaying
 from service.world.demo import DemoSize, write_demo
 from tests.workers.harness import Pipeline, pipeline
@@ -57,7 +58,7 @@ def undisturbed(
 @pytest.fixture
 def replay(archive: Path) -> Iterator[Replay]:
     """A replay server of the test's own, whose races and faults it may set."""
-    with replaying(read_archive(archive)) as server:
+    with replaying(read_archive(archive), faults=Faults()) as server:
         yield server
 
 

@@ -12,10 +12,11 @@ from service.source.listing import Refused
 from service.source.refusals import Refusal
 from service.store import ledger
 from service.store.engine import reading, transaction
+from service.store.ledger import Note
 from service.store.models import LedgerItem, LedgerState, Trajectory
 from workers.context import Context
+from workers.retries import ABSENT_FOR_GOOD, MAX_ATTEMPTS, REST, note_of
 from workers.stages import ingest
-from workers.stages.ingest import MAX_ATTEMPTS, REST, after_refusal
 from workers.subscribe import walk
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -25,16 +26,23 @@ SOON = NOW + timedelta(seconds=7)
 @pytest.mark.parametrize(
     ("reason", "attempts", "expected"),
     [
-        (Refusal.NO_OBJECT, 0, (LedgerState.GONE, NOW)),
-        (Refusal.RACE_IN_FLIGHT, 0, (LedgerState.EMBARGOED, SOON)),
-        (Refusal.RACE_IN_FLIGHT, 500, (LedgerState.EMBARGOED, SOON)),
-        (Refusal.TRUNCATED, 0, (LedgerState.FAILED, SOON)),
-        (Refusal.TRUNCATED, MAX_ATTEMPTS - 2, (LedgerState.FAILED, SOON)),
-        (Refusal.TRUNCATED, MAX_ATTEMPTS - 1, (LedgerState.FAILED, NOW + REST)),
+        (Refusal.NO_OBJECT, 0, Note(LedgerState.GONE, "no_object", NOW, 1)),
+        (Refusal.RATE_LIMITED, 3, Note(LedgerState.EXPECTED, "rate_limited", SOON, 3)),
+        (Refusal.UNREACHABLE, 99, Note(LedgerState.EXPECTED, "unreachable", SOON, 99)),
+        (Refusal.TRUNCATED, 0, Note(LedgerState.FAILED, "truncated", SOON, 1)),
+        (Refusal.TRUNCATED, MAX_ATTEMPTS - 2, Note(LedgerState.FAILED, "truncated", SOON, MAX_ATTEMPTS - 1)),
+        (Refusal.TRUNCATED, MAX_ATTEMPTS - 1, Note(LedgerState.FAILED, "truncated", NOW + REST, MAX_ATTEMPTS)),
+        (Refusal.FEEDBACK_ABSENT, ABSENT_FOR_GOOD - 1, Note(LedgerState.GONE, "feedback_absent", NOW, ABSENT_FOR_GOOD)),
     ],
 )
-def test_what_a_refusal_leads_to(reason: Refusal, attempts: int, expected: tuple[LedgerState, datetime]) -> None:
-    assert after_refusal(Refused(reason, None if reason.terminal else SOON), attempts, NOW) == expected
+def test_what_a_refusal_leads_to(reason: Refusal, attempts: int, expected: Note) -> None:
+    assert note_of(Refused(reason, None if reason.terminal else SOON), attempts, NOW) == expected
+
+
+def test_an_embargo_is_asked_about_less_and_less_often() -> None:
+    # 15 minutes, times four each time, six hours at most.
+    waits = [note_of(Refused(Refusal.RACE_IN_FLIGHT, SOON), n, NOW).next_try_at - NOW for n in (0, 1, 2, 3, 500)]
+    assert waits == [timedelta(minutes=m) for m in (15, 60, 240, 360, 360)]
 
 
 def due(context: Context) -> list[int]:
@@ -65,8 +73,8 @@ def test_faults_on_the_way_lose_nothing(context: Context, replay: Replay) -> Non
     first = due(context)
     ingest.run(first, context, "first")
     after = states(context)
-    assert after["failed", "rate_limited"] == 2
-    assert after["failed", "upstream_error"] == 4
+    assert after["expected", "rate_limited"] == 2
+    assert after["expected", "upstream_error"] == 4
     assert after["failed", "truncated"] == 1
     make_due(context)
     ingest.run(due(context), context, "second")

@@ -8,7 +8,7 @@ from service.domain.provenance import Evidence
 from service.domain.structure import judge
 from service.domain.trajectory import ExecutionKind, parse
 from service.store import policies, verdicts
-from service.store.engine import transaction
+from service.store.engine import reading, transaction
 from service.store.verdicts import NewVerdict, Unjudged
 from workers.context import Context
 
@@ -16,9 +16,8 @@ from workers.context import Context
 def run(ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
     """Judge the unjudged trajectories among `ids`; the stages after this one look at the whole corpus."""
     rules = context.policies.rules
-    with transaction(context.engine) as session:
-        unjudged = verdicts.load_unjudged(session, ids, rules.digest)
-    judged = [_judge(item, context) for item in unjudged]
+    with reading(context.engine) as session:
+        judged = [_judge(item, context) for item in verdicts.load_unjudged(session, ids, rules.digest)]
     with transaction(context.engine) as session:
         policies.record(session, "rules", rules.name, rules.digest, msgspec.to_builtins(rules))
         verdicts.add(session, rules.digest, judged)

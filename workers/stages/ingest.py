@@ -1,51 +1,69 @@
 """Ingest: ask the source for items of the ledger and store what it gives, once. Judges and parses nothing."""
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+import time
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from service.domain.provenance import Evidence
 from service.domain.trajectory import ExecutionKind, Judgement
+from service.errors import ErrorCode, SluiceError
 from service.source.listing import Fetched, FetchTarget, Refused
 from service.source.refusals import Refusal
 from service.store import ledger, trajectories
 from service.store.engine import transaction
 from service.store.ledger import Target
-from service.store.models import LedgerState
 from service.store.trajectories import NewTrajectory
 from workers.context import Context
+from workers.retries import note_of
 
 CLAIM_SECONDS = 300.0
 FLUSH_BYTES = 8 * 1024 * 1024
 """Fetched bytes held in memory before they are stored."""
-MAX_ATTEMPTS = 5
-"""Failures in a row after which an item rests for `REST`."""
-REST = timedelta(hours=6)
-EMBARGOES = frozenset({Refusal.RACE_IN_FLIGHT, Refusal.NOT_RELEASED, Refusal.FEEDBACK_ABSENT})
 
 
 def run(ids: Sequence[int], context: Context, claimant: str) -> list[int]:
     """Fetch and store the open items among `ids`; returns the trajectories to judge."""
-    with transaction(context.engine) as session:
-        targets = ledger.claim(session, ids, claimant, context.now(), CLAIM_SECONDS)
     stored: list[int] = []
     fetched: list[NewTrajectory] = []
-    for position, target in enumerate(targets):
-        if context.stopping.is_set():
-            rest = [late.ledger_id for late in targets[position:]]
-            with transaction(context.engine) as session:
-                ledger.release(session, rest, claimant, context.now())
+    withheld: set[str] = set()
+    for target in _claimed(ids, context, claimant):
+        if target.eval_run_id in withheld:
+            continue
+        try:
+            answer = context.source.fetch(_request(target))
+        except SluiceError as error:
+            if error.code is not ErrorCode.STOPPING:
+                raise
             break
-        answer = context.source.fetch(_request(target))
         if isinstance(answer, Refused):
-            _note_refusal(target, answer, context)
+            _note_refusal(target, answer, context, claimant)
+            if answer.reason is Refusal.RACE_IN_FLIGHT:
+                withheld.add(target.eval_run_id)
             continue
         fetched.append(_trajectory(target, answer))
         if sum(len(item.payload) for item in fetched) > FLUSH_BYTES:
             stored += _store(fetched, context)
             fetched = []
-    return stored + _store(fetched, context)
+    stored += _store(fetched, context)
+    with transaction(context.engine) as session:
+        ledger.give_back(session, ids, claimant, context.now())
+    return stored
+
+
+def _claimed(ids: Sequence[int], context: Context, claimant: str) -> Iterator[Target]:
+    """Items one by one, each while it is claimed: a claim is renewed long before it ends."""
+    waiting, claimed_at = list(ids), float("-inf")
+    targets: dict[int, Target] = {}
+    while waiting and not context.stopping.is_set():
+        if time.monotonic() - claimed_at > CLAIM_SECONDS / 3:
+            claimed_at = time.monotonic()
+            with transaction(context.engine) as session:
+                found = ledger.claim(session, waiting, claimant, context.now(), CLAIM_SECONDS)
+            targets = {target.ledger_id: target for target in found}
+        target = targets.get(waiting.pop(0))
+        if target is not None:
+            yield target
 
 
 def _store(fetched: Sequence[NewTrajectory], context: Context) -> list[int]:
@@ -57,21 +75,12 @@ def _store(fetched: Sequence[NewTrajectory], context: Context) -> list[int]:
     return stored
 
 
-def _note_refusal(target: Target, refused: Refused, context: Context) -> None:
-    state, next_try_at = after_refusal(refused, target.attempts, context.now())
+def _note_refusal(target: Target, refused: Refused, context: Context, claimant: str) -> None:
+    note = note_of(refused, target.attempts, context.now())
     with transaction(context.engine) as session:
-        ledger.mark_refused(session, target.ledger_id, state, refused.reason, next_try_at)
-
-
-def after_refusal(refused: Refused, attempts: int, now: datetime) -> tuple[LedgerState, datetime]:
-    """What becomes of an item that was refused after `attempts` earlier refusals, and when to ask again."""
-    if refused.terminal:
-        return LedgerState.GONE, now
-    if refused.reason in EMBARGOES:
-        return LedgerState.EMBARGOED, refused.retry_at or now + refused.reason.delay
-    if attempts + 1 >= MAX_ATTEMPTS:
-        return LedgerState.FAILED, now + REST
-    return LedgerState.FAILED, refused.retry_at or now + refused.reason.delay
+        ledger.mark_refused(session, target.ledger_id, claimant, note)
+        if refused.reason is Refusal.RACE_IN_FLIGHT:
+            ledger.embargo_run(session, target.eval_run_id, note)
 
 
 def _request(target: Target) -> FetchTarget:

@@ -1,121 +1,116 @@
 """Snapshot: choose rows, write them, audit them, release them or say why not. Decides nothing itself."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from sqlalchemy.orm import Session
 
-from service.domain.audit import AuditReport, audit
+from service.domain.audit import AuditReport, AuditRow, audit
 from service.domain.manifest import Manifest, build_manifest
-from service.domain.records import Split, build_row, row_id
-from service.domain.selection import Candidate, Selection, candidate, select
+from service.domain.records import Split, build_row, row_config, row_id
+from service.domain.selection import Candidate, candidate, select
 from service.domain.structure import Outcome, Reason
 from service.domain.trajectory import ExecutionKind, parse
 from service.errors import ErrorCode
-from service.store import leases, pools, snapshots
+from service.store import leases, policies, pools, snapshots
 from service.store.engine import reading, transaction
 from service.store.files import Draft
 from service.store.models import Snapshot
 from service.store.pools import Undecided
-from service.store.snapshots import JudgedRow, NewRow
+from service.store.snapshots import NewRow, Scope
 from workers import stored
 from workers.context import Context
-from workers.leadership import held
-
-LEASE = "snapshot"
+from workers.leadership import PUBLICATION, held
 
 
 class Choice(NamedTuple):
-    """The rows of one snapshot by trajectory key, and how many trajectories ended where."""
+    """The trajectories of one snapshot in the order of its rows, and how many ended where."""
 
-    rows: dict[str, JudgedRow]
+    trajectory_ids: list[int]
     funnel: dict[str, Any]
 
 
-class Outcomes(NamedTuple):
-    """A written draft: what it says of itself, and the fault that keeps it from being released (None: released)."""
+class Written(NamedTuple):
+    """A written draft: what it says of itself, its rows, and the fault that forbids its release (None: none)."""
 
     manifest: Manifest
     report: AuditReport
+    rows: list[NewRow]
     refusal: dict[str, Any] | None
 
 
 def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
     """Release the newest pools as a snapshot, if that has not been decided yet."""
-    spec = context.policies.spec
-    with held(context.engine, LEASE) as token:
+    with held(context.engine, PUBLICATION) as token:
         if token is None:
             return []
         with reading(context.engine) as session:
-            undecided = pools.undecided(session, spec.digest)
+            undecided = pools.undecided(session, context.policies.spec.digest)
             if undecided is None:
                 return []
-            choice = _choose(session, context, undecided)
+            scope = Scope(context.policies.rules.digest, *undecided)
+            choice = _choose(session, context, scope)
             with context.files.draft() as draft:
-                outcome = _write(session, context, undecided, choice, draft)
-                if outcome.refusal is None:
-                    draft.publish(outcome.manifest, outcome.report.to_json())
-        _record(context, undecided, choice, outcome, token)
+                written = _write(session, context, scope, choice, draft)
+                if written.refusal is None:
+                    draft.publish(written.manifest, written.report.to_json())
+        _record(context, undecided, written, token)
     return []
 
 
-def _choose(session: Session, context: Context, of: Undecided) -> Choice:
-    rules = context.policies.rules
-    kept = {
-        stored.key(row): row
-        for row in snapshots.judged(
-            session,
-            rules_digest=rules.digest,
-            revision=of.revision,
-            clustering_id=of.clustering_id,
-            assignment_id=of.assignment_id,
-            outcome=Outcome.KEPT,
-        )
-    }
-    served = {key: row for key, row in kept.items() if row.pool in set(Split)}
-    selection = select(_candidates(session, served), context.policies.selection)
-    rows = {key: served[key] for key in sorted(selection.chosen, key=row_id)}
-    return Choice(rows, _funnel(snapshots.funnel(session, rules.digest, of.revision), kept, selection))
-
-
-def _candidates(session: Session, rows: Mapping[str, JudgedRow]) -> list[Candidate]:
-    payloads = snapshots.payloads(session, [row.trajectory_id for row in rows.values()])
-    return [
-        candidate(key, row.family, stored.problem(row), parse(payload, ExecutionKind(row.kind)), stored.verdict(row))
-        for (key, row), (_, payload) in zip(rows.items(), payloads, strict=True)
-    ]
-
-
-def _funnel(verdicts: Mapping[str, int], kept: Mapping[str, JudgedRow], selection: Selection) -> dict[str, Any]:
-    return {
+def _choose(session: Session, context: Context, scope: Scope) -> Choice:
+    by_pool: Counter[str] = Counter()
+    ids: dict[str, int] = {}
+    candidates: list[Candidate] = []
+    for row in snapshots.judged(session, scope, Outcome.KEPT):
+        by_pool[row.pool] += 1
+        if row.pool in set(Split):
+            ids[stored.key(row)] = row.trajectory_id
+            trajectory = parse(row.payload, ExecutionKind(row.kind))
+            candidates.append(
+                candidate(
+                    stored.key(row),
+                    row.family,
+                    stored.problem(row),
+                    trajectory,
+                    stored.verdict(row),
+                    invalidated=row.is_invalidated,
+                )
+            )
+    selection = select(candidates, context.policies.selection)
+    verdicts = snapshots.funnel(session, scope.rules_digest, scope.revision)
+    funnel = {
         "trajectories": sum(verdicts.values()),
         "verdicts": dict(sorted(verdicts.items())),
-        "pools": dict(sorted(Counter(row.pool for row in kept.values()).items())),
+        "pools": dict(sorted(by_pool.items())),
         "selection": selection.counts,
         "rows": len(selection.chosen),
     }
+    return Choice([ids[key] for key in sorted(selection.chosen, key=row_id)], funnel)
 
 
-def _write(session: Session, context: Context, of: Undecided, choice: Choice, draft: Draft) -> Outcomes:
-    solve_rates = snapshots.solve_rates(session, context.policies.rules.digest, of.revision)
-    payloads = snapshots.payloads(session, [row.trajectory_id for row in choice.rows.values()])
-    for row, (_, payload) in zip(choice.rows.values(), payloads, strict=True):
-        record = build_row(
-            parse(payload, ExecutionKind(row.kind)),
-            stored.verdict(row),
-            stored.problem(row),
-            stored.row_source(row, context.policies.rules, solve_rates[row.problem_id]),
-            context.count_tokens,
-        )
-        draft.add(Split(row.pool), record)
+def _write(session: Session, context: Context, scope: Scope, choice: Choice, draft: Draft) -> Written:
+    rates = snapshots.solve_rates(session, scope.rules_digest, scope.revision)
+    rows: list[NewRow] = []
+    audited: list[AuditRow] = []
+    races: set[str] = set()
+    for row in snapshots.judged_by_id(session, scope, choice.trajectory_ids):
+        verdict, problem = stored.verdict(row), stored.problem(row)
+        source = stored.row_source(row, context.policies.rules, rates.get(row.problem_id))
+        trajectory = parse(row.payload, ExecutionKind(row.kind))
+        draft.add(Split(row.pool), build_row(trajectory, verdict, problem, source, context.count_tokens))
+        rows.append(NewRow(row.trajectory_id, row.problem_id, row_config(verdict), row.pool))
+        audited.append(stored.audit_row(row))
+        if row.race_id is not None:
+            races.add(row.race_id)
     contents = draft.finish()
-    report = audit([stored.audit_row(key, row) for key, row in choice.rows.items()], context.policies.audit)
-    races = {row.race_id for row in choice.rows.values() if row.race_id is not None}
+    report = audit(audited, context.policies.audit)
     manifest = build_manifest(
         context.policies.spec, contents.parts, contents.files, choice.funnel, report.to_json(), races
     )
-    return Outcomes(manifest, report, refusal(manifest, report))
+    return Written(manifest, report, rows, refusal(manifest, report))
 
 
 def refusal(manifest: Manifest, report: AuditReport) -> dict[str, Any] | None:
@@ -133,22 +128,26 @@ def refusal(manifest: Manifest, report: AuditReport) -> dict[str, Any] | None:
     return None
 
 
-def _record(context: Context, of: Undecided, choice: Choice, outcome: Outcomes, token: int) -> None:
-    manifest = outcome.manifest
-    released = None if outcome.refusal else manifest.snapshot_id
+def _record(context: Context, of: Undecided, written: Written, token: int) -> None:
+    manifest = written.manifest
     snapshot = Snapshot(
         snapshot_id=manifest.snapshot_id,
         spec=manifest.spec,
-        manifest=stored.plain(manifest),
-        audit=outcome.report.to_json(),
+        manifest=msgspec.to_builtins(manifest),
+        audit=written.report.to_json(),
         train_rows=manifest.rows[Split.TRAIN],
         eval_rows=manifest.rows[Split.EVAL],
     )
     with transaction(context.engine) as session:
-        leases.require(session, LEASE, token)
-        if released is not None:
-            rows = choice.rows.values()
-            config = stored.config
-            new = [NewRow(row.trajectory_id, row.problem_id, config(row), row.pool) for row in rows]
-            snapshots.record(session, snapshot, new)
-        snapshots.decide(session, of.assignment_id, manifest.spec_digest, snapshot_id=released, refusal=outcome.refusal)
+        leases.require(session, PUBLICATION, token)
+        for kind, policy in (("selection", context.policies.selection), ("audit", context.policies.audit)):
+            policies.record(session, kind, policy.name, policy.digest, msgspec.to_builtins(policy))
+        if written.refusal is None:
+            snapshots.record(session, snapshot, written.rows)
+        snapshots.decide(
+            session,
+            of.assignment_id,
+            manifest.spec_digest,
+            snapshot_id=None if written.refusal else manifest.snapshot_id,
+            refusal=written.refusal,
+        )

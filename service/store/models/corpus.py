@@ -31,10 +31,10 @@ class Payload(Base):
 
 
 class Trajectory(Base):
-    """The stored record of one (run, item), empty ones included. New bytes for the same item are a new row."""
+    """The stored record of one (run, item), empty ones included. The first bytes that were fetched stand."""
 
     __tablename__ = "trajectories"
-    __table_args__ = (UniqueConstraint("eval_run_id", "item_key", "payload_sha256"),)
+    __table_args__ = (UniqueConstraint("eval_run_id", "item_key"),)
 
     trajectory_id: Mapped[Serial]
     ledger_id: Mapped[int] = mapped_column(ForeignKey("harvest_ledger.ledger_id"), index=True)

@@ -16,6 +16,7 @@ class LedgerState(StrEnum):
     """Where one (run, item) stands."""
 
     EXPECTED = "expected"
+    """To be asked for; a `reason` says that the source as a whole could not be asked."""
     FETCHED = "fetched"
     EMBARGOED = "embargoed"
     FAILED = "failed"
@@ -33,6 +34,7 @@ class Race(Base):
     suite_id: Mapped[int | None]
     race_number: Mapped[int | None]
     status: Mapped[str]
+    is_complete: Mapped[bool]
     started_at: Mapped[datetime | None]
     completed_at: Mapped[datetime | None]
     source: Mapped[JsonObject]
@@ -70,7 +72,10 @@ class EvaluationRun(Base):
     kind: Mapped[str]
     """Execution kind: `legacy_shoppingbench` or `envpack`."""
     status: Mapped[str]
-    is_included: Mapped[bool]
+    is_over: Mapped[bool]
+    """The run will not change any more."""
+    counts: Mapped[bool]
+    """SN15 counts it: successful, included, and not invalidated. Only such runs are harvested."""
     invalidated_at: Mapped[datetime | None]
     completed_at: Mapped[datetime | None]
     source: Mapped[JsonObject]
@@ -123,7 +128,7 @@ class LedgerItem(Base):
         )
     )
     reason: Mapped[str | None]
-    """Why it is not fetched, as a `source.Refusal` value."""
+    """Why the last try gave nothing, as a `source.Refusal` value; None when none was made or the item is fetched."""
     attempts: Mapped[int] = mapped_column(server_default="0")
     next_try_at: Mapped[datetime]
     """When the item may be asked for; in the future also while a claim on it runs."""
