@@ -1,7 +1,9 @@
 """One trajectory with its verdict, and whether its content may be shown. Parses no payload.
 
-Content (steps, queries, answers) of a problem is shown only while the newest pools have it in train or eval and no
-pools ever held it in reserve. A problem without a pool may still be drawn into reserve, so it stays closed too.
+Content (steps, query, answer, scores) is shown of problems that the newest pools have in train, and of those in eval
+where the very trajectory is in a published snapshot: a success shows the gold, so nothing beyond the published rows may
+tell it. A problem that was ever in reserve, is quarantined, or has no pool yet (it may still be drawn into reserve) is
+closed.
 """
 
 from typing import Any, NamedTuple
@@ -9,13 +11,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from service.domain.pools import Pool
+from service.domain.pools import Pool, may_disclose
 from service.store import statistics
-from service.store.models import PoolAssignment, PoolMember
+from service.store.models import PoolAssignment, PoolMember, SnapshotRow
 from service.store.statistics import TrajectoryRow
 from service.store.verdicts import current
-
-OPEN_POOLS = frozenset({Pool.TRAIN, Pool.EVAL})
 
 
 class VerdictRow(NamedTuple):
@@ -49,12 +49,17 @@ def dossier(session: Session, rules_digest: str, trajectory_id: int) -> Dossier 
     verdict = current(rules_digest)
     columns = [verdict.c[name] for name in VerdictRow._fields]
     found = session.execute(select(*columns).where(verdict.c.trajectory_id == trajectory_id)).one_or_none()
-    return Dossier(row, VerdictRow(*found) if found else None, is_open(session, row.problem_id))
+    return Dossier(row, VerdictRow(*found) if found else None, is_open(session, trajectory_id, row.problem_id))
 
 
-def is_open(session: Session, problem_id: str) -> bool:
-    """Whether content of a problem may be shown to anyone."""
+def is_open(session: Session, trajectory_id: int, problem_id: str) -> bool:
+    """Whether the content of a trajectory of this problem may be shown to anyone."""
     newest = session.scalar(select(func.max(PoolAssignment.assignment_id)).where(PoolAssignment.refusal.is_(None)))
     pools = select(PoolMember.assignment_id, PoolMember.pool).where(PoolMember.problem_id == problem_id)
     history = {assignment_id: Pool(pool) for assignment_id, pool in session.execute(pools)}
-    return newest in history and history[newest] in OPEN_POOLS and Pool.RESERVE not in history.values()
+    if newest not in history or not may_disclose(set(history.values())):
+        return False
+    if history[newest] is Pool.EVAL:
+        published = select(SnapshotRow.trajectory_id).where(SnapshotRow.trajectory_id == trajectory_id).limit(1)
+        return session.scalar(published) is not None
+    return history[newest] is Pool.TRAIN

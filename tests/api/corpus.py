@@ -26,7 +26,7 @@ from service.store import (
 from service.store.clusters import MemberRow
 from service.store.engine import transaction
 from service.store.files import FileStore
-from service.store.ledger import ExpectedItem
+from service.store.ledger import ExpectedItem, Note
 from service.store.models import (
     AgentVersion,
     EvaluationRun,
@@ -55,9 +55,9 @@ SECRET_QUERY = "the query of a held-out problem"
 
 
 def payload(query: str) -> bytes:
-    """A legacy dialogue of one step, with a bare NaN, half a character, markup and 300 brackets in it."""
+    """A legacy dialogue of one step, with a bare NaN, half a character, markup and 60 brackets in it."""
     deep: list[object] = []
-    for _ in range(300):
+    for _ in range(60):
         deep = [deep]
     call = {
         "name": "find_product",
@@ -110,7 +110,8 @@ def add_harvest(session: Session) -> None:
                 phase="RACE",
                 kind="legacy_shoppingbench",
                 status="SUCCESS",
-                is_included=True,
+                is_over=True,
+                counts=True,
                 source={},
             )
             for version in ("v1", "v2")
@@ -140,7 +141,8 @@ def add_harvest(session: Session) -> None:
     # p-new of the second run is never given.
     rows = session.execute(select(LedgerItem.ledger_id, LedgerItem.eval_run_id, LedgerItem.item_key)).all()
     lost = next(row.ledger_id for row in rows if (row.eval_run_id, row.item_key) == ("run-v2", UNASSIGNED))
-    ledger.mark_refused(session, lost, LedgerState.GONE, "no_object", NOW)
+    ledger.claim(session, [lost], "message", NOW, 60.0)
+    ledger.mark_refused(session, lost, "message", Note(LedgerState.GONE, "no_object", NOW, 1))
     given = [row for row in rows if row.ledger_id != lost]
     trajectories.add(
         session,
@@ -213,7 +215,7 @@ def asking(row: Row, query: str) -> Row:
 
 def write(files: FileStore, eval_query: str | None = "five blue parasols with a wooden handle") -> Manifest:
     """Publish the files of a snapshot; with `eval_query` None its eval rows ask what its train rows ask."""
-    spec = SnapshotSpec(rules="sluice-1/1", rules_digest=RULES, leak_plan_digest="l", pool_plan_digest="p")
+    spec = SnapshotSpec(rules="sluice-1/1", rules_digest=RULES, leak_plan_digest="l", pool_plan_digest="p", audit_digest="a")
     train = [make_row(number) for number in range(1, 1 + ROWS_PER_SPLIT)]
     held = [make_row(number) for number in range(101, 101 + ROWS_PER_SPLIT)]
     if eval_query is not None:
@@ -229,7 +231,7 @@ def write(files: FileStore, eval_query: str | None = "five blue parasols with a 
 
 
 def publish(session: Session, files: FileStore, assignment_id: int) -> str:
-    """Record a snapshot of generated rows; returns its id."""
+    """Record a snapshot of generated rows, as if made of the first agent's; returns its id."""
     manifest = write(files)
     snapshot = Snapshot(
         snapshot_id=manifest.snapshot_id,
@@ -239,9 +241,14 @@ def publish(session: Session, files: FileStore, assignment_id: int) -> str:
         train_rows=ROWS_PER_SPLIT,
         eval_rows=ROWS_PER_SPLIT,
     )
-    trajectory_id = session.scalars(select(Trajectory.trajectory_id)).first()
-    assert trajectory_id is not None
-    snapshots.record(session, snapshot, [NewRow(trajectory_id, "p-train", "agentic", "train")])
+    honest = select(Trajectory.trajectory_id, Trajectory.problem_id).where(
+        Trajectory.eval_run_id == "run-v1", Trajectory.problem_id.in_(("p-train", "p-eval"))
+    )
+    rows = [
+        NewRow(trajectory_id, problem_id, "agentic", POOLS[problem_id])
+        for trajectory_id, problem_id in session.execute(honest)
+    ]
+    snapshots.record(session, snapshot, rows)
     snapshots.decide(session, assignment_id, manifest.spec_digest, snapshot_id=manifest.snapshot_id, refusal=None)
     return manifest.snapshot_id
 

@@ -1,13 +1,15 @@
 """Pages of trajectories, and what one shows of itself: content of held-out problems is in no answer."""
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
-from service.api.foreign import CUT
 from service.store import policies, pools
 from service.store.dossier import is_open
+from service.store.models import SnapshotRow
 from service.store.pools import PoolRow
+from service.store.statistics import Dimension
 from tests.api.conftest import Service
 from tests.api.corpus import HOSTILE, SECRET_QUERY
 
@@ -59,8 +61,8 @@ def test_bad_parameters_are_problems(client: TestClient, query: str):
     assert answer.json()["code"] == "BAD_INPUT"
 
 
-def of(client: TestClient, problem_id: str) -> dict:
-    row = next(row for row in listed(client, agent="honest") if row["problem_id"] == problem_id)
+def of(client: TestClient, problem_id: str, agent: str = "honest") -> dict:
+    row = next(row for row in listed(client, agent=agent) if row["problem_id"] == problem_id)
     return client.get(f"/v1/trajectories/{row['trajectory_id']}").json()
 
 
@@ -73,8 +75,7 @@ def test_open_problems_show_their_content(client: TestClient, problem_id: str):
     assert step["calls"][0]["name"] == "find_product"
     (found,) = step["calls"][0]["result"]
     assert found["title"] == HOSTILE
-    assert str(found["deep"]).count("[") < 64
-    assert CUT in str(found["deep"])
+    assert str(found["deep"]).count("[") == 61
     assert "bare_nan" in detail["content"]["defects"]
     assert detail["verdict"]["answer"] == ["secret-answer"]
 
@@ -86,14 +87,40 @@ def test_held_out_problems_show_none(client: TestClient, problem_id: str):
     assert detail["withheld"] == "held_out"
     assert detail["content"] is None
     assert (detail["verdict"]["answer"], detail["verdict"]["signals"]) == (None, None)
+    assert detail["judgement"] is None
     assert SECRET_QUERY not in str(detail)
     assert "secret-answer" not in str(detail)
 
 
-def test_gold_is_in_no_answer(client: TestClient):
+def test_an_eval_problem_shows_no_more_than_its_published_rows(client: TestClient):
+    """The second agent's trajectory is in no snapshot: what it did might tell the answer that the split asks for."""
+    detail = of(client, "p-eval", HOSTILE)
+    assert (detail["withheld"], detail["content"], detail["judgement"]) == ("held_out", None, None)
+    assert (detail["verdict"]["answer"], detail["verdict"]["signals"]) == (None, None)
+    assert of(client, "p-train", HOSTILE)["withheld"] is None
+
+
+def every_path(client: TestClient, service: Service) -> dict[str, str]:
+    """The text that each route gives, by path; files apart, which are the published rows themselves."""
+    snapshot = f"/v1/snapshots/{service.snapshot_id}"
     paths = ["/v1/stats", "/v1/races", "/v1/trajectories", "/v1/snapshots", "/", "/partials/overview"]
+    paths += [snapshot, f"{snapshot}/manifest", f"{snapshot}/status", f"{snapshot}/files/audit.json"]
+    paths += [f"/v1/stats?by={dimension}" for dimension in Dimension]
     paths += [f"/v1/trajectories/{row['trajectory_id']}" for row in listed(client)]
-    assert not [path for path in paths if "gold-" in client.get(path).text]
+    return {path: client.get(path).text for path in paths}
+
+
+def test_gold_is_in_no_answer(client: TestClient, service: Service):
+    assert not [path for path, text in every_path(client, service).items() if "gold-" in text]
+
+
+def test_queries_and_answers_are_told_of_open_trajectories_alone(client: TestClient, service: Service):
+    """Open are both trajectories of the train problem and the published one of the eval problem."""
+    rows = [row for row in listed(client) if row["problem_id"] == "p-train"]
+    rows += [row for row in listed(client, agent="honest") if row["problem_id"] == "p-eval"]
+    may_tell = {f"/v1/trajectories/{row['trajectory_id']}" for row in rows}
+    told = every_path(client, service)
+    assert {path for path, text in told.items() if SECRET_QUERY in text or "secret-answer" in text} == may_tell
 
 
 def test_a_problem_once_in_reserve_stays_closed(service: Service):
@@ -106,9 +133,11 @@ def test_a_problem_once_in_reserve_stays_closed(service: Service):
         members = [PoolRow("p-reserve", "train", "train", "draw"), PoolRow("p-train", "train", "train", "draw")]
         pools.save(session, clustering_id=newest.clustering_id, plan_digest=policy, members=members)
         session.flush()
-        assert is_open(session, "p-train")
-        assert not is_open(session, "p-reserve")
-        assert not is_open(session, "p-eval")  # has no pool in the newest draw
+        published = session.scalar(select(SnapshotRow.trajectory_id).where(SnapshotRow.problem_id == "p-eval"))
+        assert published is not None
+        assert is_open(session, published, "p-train")
+        assert not is_open(session, published, "p-reserve")
+        assert not is_open(session, published, "p-eval")  # has no pool in the newest draw
         session.rollback()
 
 

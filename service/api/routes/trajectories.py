@@ -1,4 +1,4 @@
-"""`/v1/trajectories`: pages of trajectories, and one with its verdict and content unless its problem is held out."""
+"""`/v1/trajectories`: pages of trajectories, and one with its verdict and, where it may be shown, its content."""
 
 from typing import Annotated
 
@@ -58,16 +58,16 @@ def page(
 
 @router.get("/v1/trajectories/{trajectory_id}")
 def detail(context: Here, session: Reading, trajectory_id: TrajectoryId) -> TrajectoryDetail:
-    """One trajectory with its verdict, and its content unless the problem is held out."""
+    """One trajectory with its verdict, and its content where it may be shown."""
     found = dossier(session, context.rules_digest, trajectory_id)
     if found is None:
         raise SluiceError(ErrorCode.NOT_FOUND, "there is no such trajectory", trajectory_id=trajectory_id)
     payload = trajectories.payload(session, trajectory_id) if found.is_open else None
-    shown = found.verdict.evidence.get("judgement") or {} if found.verdict else None
+    told = found.verdict.evidence.get("judgement") or {} if found.verdict and found.is_open else None
     return TrajectoryDetail(
         **found.row._asdict(),
         verdict=_verdict(found.verdict, found.is_open) if found.verdict else None,
-        judgement=shown and {name: shown.get(name) for name in JUDGEMENT_FIELDS},
+        judgement=told and {name: told.get(name) for name in JUDGEMENT_FIELDS},
         content=_content(payload, found) if payload is not None else None,
         withheld=None if found.is_open else "held_out",
     )
