@@ -27,7 +27,7 @@ run: $(INSTALLED) ## Harvest the live races and serve the result; ARGS is passed
 	$(BIN)/sluice up $(ARGS)
 
 test: $(INSTALLED) ## Run the tests that need nothing but this checkout.
-	$(BIN)/pytest -m "not external and not browser and not nightly" $(ARGS)
+	$(BIN)/pytest -m "not external and not browser and not nightly" -n auto --dist loadfile $(ARGS)
 
 lint: $(INSTALLED) ## Check style, types and import contracts.
 	$(BIN)/ruff check .
