@@ -11,7 +11,7 @@ from service.api import dashboard, errors
 from service.api.context import Context
 from service.api.guard import Guard
 from service.api.routes import files, health, races, snapshots, stats, trajectories
-from service.api.schemas import Problem
+from service.api.schemas import Fault
 from service.config import Settings
 from service.domain.policy import DEFAULT_POLICIES, Policies
 
@@ -21,11 +21,11 @@ VERSION = "1"
 PROBLEM: dict[int | str, dict[str, Any]] = {
     "4XX": {
         "description": "The request cannot be answered.",
-        "content": {errors.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        "content": {errors.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Fault"}}},
     },
     "5XX": {
         "description": "The service cannot answer.",
-        "content": {errors.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        "content": {errors.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Fault"}}},
     },
 }
 
@@ -53,7 +53,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document: FastAPI's own, with the problem document that every route may answer."""
     if app.openapi_schema is None:
         schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-        schema["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+        schema["components"]["schemas"]["Fault"] = Fault.model_json_schema()
         app.openapi_schema = schema
     return app.openapi_schema
 

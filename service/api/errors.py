@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 
-from service.api.schemas import Problem
+from service.api.schemas import Fault
 from service.errors import ErrorCode, SluiceError
 
 MEDIA_TYPE = "application/problem+json"
@@ -29,6 +29,7 @@ STATUS_BY_CODE: dict[ErrorCode, HTTPStatus] = {
     ErrorCode.QUARANTINE_TOO_LARGE: HTTPStatus.CONFLICT,
     ErrorCode.LEASE_LOST: HTTPStatus.CONFLICT,
     ErrorCode.DIGEST_MISMATCH: HTTPStatus.INTERNAL_SERVER_ERROR,
+    ErrorCode.STOPPING: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 """Total: a test holds it against the enum."""
 
@@ -39,9 +40,7 @@ def problem(
     status: int, code: str, detail: str, *, context: Mapping[str, Any] | None = None, headers: Any = None
 ) -> JSONResponse:
     """One problem document."""
-    body = Problem(
-        title=HTTPStatus(status).phrase, status=status, code=code, detail=detail, context=dict(context or {})
-    )
+    body = Fault(title=HTTPStatus(status).phrase, status=status, code=code, detail=detail, context=dict(context or {}))
     return JSONResponse(body.model_dump(mode="json"), status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 

@@ -5,8 +5,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from service.api.foreign import Foreign
-
 
 class Wire(BaseModel):
     """Base of all bodies; built from the store's rows by attribute."""
@@ -14,7 +12,7 @@ class Wire(BaseModel):
     model_config = ConfigDict(from_attributes=True, frozen=True)
 
 
-class Problem(Wire):
+class Fault(Wire):
     """What went wrong (RFC 9457). `code` is stable; `detail` is for people."""
 
     type: str = "about:blank"
@@ -84,7 +82,7 @@ class Race(Wire):
     race_id: str
     race_number: int | None
     status: str
-    suite_id: int
+    suite_id: int | None
     started_at: datetime | None
     completed_at: datetime | None
     agents: int
@@ -149,12 +147,12 @@ class Verdict(Wire):
 
 
 class Call(Wire):
-    """One tool call and what came back. All of it was written by strangers."""
+    """One tool call and what came back. All of it was written by strangers; the domain bounds how deep it nests."""
 
     name: str
-    arguments: Foreign
+    arguments: Any
     call_id: str
-    result: Foreign
+    result: Any
     error_code: str | None
 
 
@@ -182,10 +180,11 @@ class TrajectoryDetail(TrajectoryItem):
 
     verdict: Verdict | None
     judgement: dict[str, Any] | None
-    """What SN15 said of it; null while unjudged."""
+    """What SN15 said of it; null while unjudged, and while content is withheld."""
     content: Content | None
     withheld: Literal["held_out"] | None
-    """Why `content` is null: the problem is held for future evaluation, or has no pool yet."""
+    """Why `content` is null: the problem is held for future evaluation or in no pool, or it is an eval problem and this
+    trajectory is in no published snapshot."""
 
 
 class SnapshotItem(SnapshotFigures):

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from service.domain.pools import Pool
 from service.domain.structure import Outcome
+from service.errors import ErrorCode
 from service.store import clusters, ledger, pools, snapshots, statistics
 from service.store.models import LedgerState, PoolMember, Snapshot
 from service.store.statistics import Dimension
@@ -141,7 +142,7 @@ def figures(snapshot: Snapshot) -> SnapshotFigures:
 def _release(session: Session) -> _Release:
     assignment = pools.latest(session)
     if assignment is not None and assignment.refusal is not None:
-        return _Release(None, Refusal("POOLS_REFUSED", assignment.refusal))
+        return _Release(None, _refusal_of_pools(assignment.refusal))
     release = snapshots.latest_release(session)
     if release is None:
         return _Release(None, None)
@@ -150,6 +151,12 @@ def _release(session: Session) -> _Release:
         return _Release(figures(snapshot), None)
     told = release.refusal or {}
     return _Release(None, Refusal(str(told.get("code", "REFUSED")), str(told.get("message", "no reason was stored"))))
+
+
+def _refusal_of_pools(told: str) -> Refusal:
+    """The code and the message of a fault that was stored as `CODE: message`."""
+    code, colon, message = told.partition(": ")
+    return Refusal(code, message) if colon and code in set(ErrorCode) else Refusal("REFUSED", told)
 
 
 def _pool_sizes(session: Session) -> dict[str, int]:

@@ -59,4 +59,4 @@ def test_the_page_shows_its_figures_and_renews_them(watched: Watched, tmp_path: 
     asked = [path for path, _ in watched.answers]
     assert asked.count("/partials/overview") >= 1  # every 3 s, and it looked for 7 s
     assert "/static/sluice.css" in asked
-    assert {status for _, status in watched.answers} == {200}
+    assert {status for _, status in watched.answers} <= {200, 304}
