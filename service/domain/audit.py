@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from service.domain.canonical import digest
 from service.domain.text_audit import TextRule, equal_texts, near_texts
 
 TRAIN, EVAL = "train", "eval"
@@ -38,6 +39,11 @@ class AuditPlan:
     name: str = "audit-1"
     version: int = 1
     texts: TextRule = field(default_factory=TextRule)
+
+    @property
+    def digest(self) -> str:
+        """sha256 of every number that can change the audit's answer."""
+        return digest(self)
 
 
 AUDIT_1 = AuditPlan()

@@ -39,7 +39,7 @@ class ProblemFacts:
     """False: the text comes from agents of one family alone, and makes suspect edges only."""
     gold_ids: frozenset[str] = frozenset()
     winner_ids: frozenset[str] = frozenset()
-    """Confirmed by a majority of winning families, two at least."""
+    """Confirmed by enough winning families, as the plan says."""
     suspect_winner_ids: frozenset[str] = frozenset()
     task: str | None = None
     """Task identity across packs and worlds (envpack); None = has none."""
@@ -64,11 +64,15 @@ class LeakPlan:
 
     name: str = "leak-1"
     version: int = 1
+    witness_families: int = 2
+    """Independent agent families that must say the same of a problem before it counts."""
+    winner_share: float = 0.5
+    """A winner's id must be given by more than this share of the winning families."""
     queries: QueryRule = field(default_factory=QueryRule)
 
     @property
     def digest(self) -> str:
-        """sha256 of every number that can change an edge."""
+        """sha256 of every number that can change a fact or an edge."""
         return digest(self)
 
 

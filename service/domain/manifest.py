@@ -34,6 +34,8 @@ class SnapshotSpec:
     rules_digest: str
     leak_plan_digest: str
     pool_plan_digest: str
+    audit_digest: str
+    """Of the audit that the snapshot had to pass."""
     selection: SelectionPolicy = SELECTION_1
     configs: tuple[Config, ...] = (Config.AGENTIC, Config.UNATTRIBUTED)
     formats: tuple[str, ...] = FORMATS
@@ -59,9 +61,14 @@ class PartContents(msgspec.Struct, frozen=True, kw_only=True):
     row_digests: tuple[str, ...]
 
     @property
-    def digest(self) -> str:
-        """Sha256 hex over the sorted row digests, one a line."""
-        return hashlib.sha256("\n".join(sorted(self.row_digests)).encode()).hexdigest()
+    def summary(self) -> "PartSummary":
+        """How many rows there are, and the digest over them."""
+        return PartSummary(
+            config=self.part.config,
+            split=self.part.split,
+            rows=len(self.row_digests),
+            digest=rows_digest(self.row_digests),
+        )
 
 
 class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,10 +112,23 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     licence: str = LICENCE_UNKNOWN
 
 
+def rows_digest(row_digests: Iterable[str]) -> str:
+    """Digest of a part: sha256 hex over the sorted digests of its rows, one a line."""
+    return hashlib.sha256("\n".join(sorted(row_digests)).encode()).hexdigest()
+
+
+def id_of(spec_digest: str, parts: Iterable[PartSummary]) -> str:
+    """Name of a snapshot: sha256 hex of its spec's digest and the digest of each part that has rows.
+
+    A manifest whose own `spec_digest` and `parts` give another id than it carries was changed.
+    """
+    rows = {f"{each.config}/{each.split}": each.digest for each in parts if each.rows}
+    return digest({"spec": spec_digest, "rows": rows})
+
+
 def snapshot_id(spec: SnapshotSpec, parts: Iterable[PartContents]) -> str:
-    """Name of a snapshot: sha256 hex of its spec's digest and the digest of each part that has rows."""
-    rows = {f"{each.part.config}/{each.part.split}": each.digest for each in parts if each.row_digests}
-    return digest({"spec": spec.digest, "rows": rows})
+    """Name of the snapshot that holds these rows under a spec."""
+    return id_of(spec.digest, (each.summary for each in parts))
 
 
 def build_manifest(
@@ -138,10 +158,7 @@ def build_manifest(
         spec=msgspec.json.decode(msgspec.json.encode(spec)),
         spec_digest=spec.digest,
         rows={split.value: rows[split.value] for split in Split},
-        parts=tuple(
-            PartSummary(config=each.part.config, split=each.part.split, rows=len(each.row_digests), digest=each.digest)
-            for each in sorted(parts, key=lambda one: one.part)
-        ),
+        parts=tuple(each.summary for each in sorted(parts, key=lambda one: one.part)),
         files=tuple(sorted(files, key=lambda file: file.name)),
         funnel=dict(funnel),
         audit={"ok": audit["ok"], "checks": checks},

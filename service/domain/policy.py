@@ -28,6 +28,7 @@ class Policies:
             rules_digest=self.rules.digest,
             leak_plan_digest=self.leaks.digest,
             pool_plan_digest=self.pools.digest,
+            audit_digest=self.audit.digest,
             selection=self.selection,
         )
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.audit import AUDIT_1, AuditReport, AuditRow, audit
+from service.domain.audit import AUDIT_1, AuditPlan, AuditReport, AuditRow, audit
 from service.domain.leakage import LEAK_1
 from service.domain.queries import near_equal, normalise
 from service.domain.text_audit import TextRule, equal_texts, near_texts
@@ -163,3 +163,9 @@ def test_every_suite_query_is_found_in_the_benchmark(benchmark: list[dict[str, A
 def test_a_report_is_ok_only_if_all_checks_are() -> None:
     report: AuditReport = audit([*CLEAN, row("eval", "p3", "a helmet", gold="1")])
     assert not report.ok
+
+
+def test_a_changed_number_changes_the_digest() -> None:
+    plans = [AuditPlan(), AuditPlan(version=2), AuditPlan(texts=TextRule(threshold=0.6))]
+    assert AuditPlan().digest == AUDIT_1.digest
+    assert len({plan.digest for plan in plans}) == 3

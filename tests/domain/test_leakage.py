@@ -87,10 +87,9 @@ def test_a_changed_number_or_word_changes_the_digest() -> None:
     assert LeakPlan().digest == LEAK_1.digest
     rule = QueryRule()
     other_words = replace(rule, common_words=rule.common_words | {"kettle"})
-    assert (
-        len({LEAK_1.digest, *(LeakPlan(queries=one).digest for one in (replace(rule, threshold=0.6), other_words))})
-        == 3
-    )
+    plans = [LeakPlan(queries=one) for one in (rule, replace(rule, threshold=0.6), other_words)]
+    plans += [LeakPlan(witness_families=3), LeakPlan(winner_share=0.6)]
+    assert len({plan.digest for plan in plans}) == 5
 
 
 NODES = [f"p{n:02}" for n in range(12)]

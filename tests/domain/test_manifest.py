@@ -14,16 +14,18 @@ from service.domain.manifest import (
     Manifest,
     Part,
     PartContents,
+    PartSummary,
     SnapshotSpec,
     build_manifest,
     dataset_card,
     document,
+    id_of,
     snapshot_id,
 )
 from service.domain.records import Config, Split
 from service.domain.selection import SelectionPolicy
 
-SPEC = SnapshotSpec(rules="sluice-1/1", rules_digest="r", leak_plan_digest="l", pool_plan_digest="p")
+SPEC = SnapshotSpec(rules="sluice-1/1", rules_digest="r", leak_plan_digest="l", pool_plan_digest="p", audit_digest="a")
 TRAIN = Part(config=Config.AGENTIC, split=Split.TRAIN)
 EVAL = Part(config=Config.AGENTIC, split=Split.EVAL)
 LOOSE_TRAIN = Part(config=Config.UNATTRIBUTED, split=Split.TRAIN)
@@ -59,19 +61,30 @@ def test_the_id_depends_on_every_row_its_split_and_the_spec():
                 {"rules_digest": "x"},
                 {"leak_plan_digest": "x"},
                 {"pool_plan_digest": "x"},
+                {"audit_digest": "x"},
                 {"selection": SelectionPolicy(per_problem=7)},
                 {"configs": (Config.AGENTIC,)},
                 {"row_schema": "x"},
             )
         ),
     }
-    assert len(ids) == 10  # none of the ten ways to differ gives an id that another has
+    assert len(ids) == 11  # none of the eleven ways to differ gives an id that another has
     # A part without rows is as good as no part.
     assert snapshot_id(SPEC, [contents(TRAIN, "a"), contents(EVAL, "b"), contents(LOOSE_TRAIN)]) == same
 
 
 def test_part_digest_can_be_computed_by_hand():
-    assert contents(TRAIN, "b", "a").digest == hashlib.sha256(b"a\nb").hexdigest()
+    by_hand = hashlib.sha256(b"a\nb").hexdigest()
+    assert contents(TRAIN, "b", "a").summary == PartSummary(
+        config=Config.AGENTIC, split=Split.TRAIN, rows=2, digest=by_hand
+    )
+
+
+def test_a_manifest_gives_its_own_id_until_it_is_changed(manifest: Manifest):
+    assert id_of(manifest.spec_digest, manifest.parts) == manifest.snapshot_id
+    fewer = [part for part in manifest.parts if part.config is Config.AGENTIC]
+    assert id_of(manifest.spec_digest, fewer) != manifest.snapshot_id
+    assert id_of("x", manifest.parts) != manifest.snapshot_id
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from service.store import shards
 from service.store.files import FileStore
 from tests.domain.rows import make_row
 
-SPEC = SnapshotSpec(rules="sluice-1/1", rules_digest="r", leak_plan_digest="l", pool_plan_digest="p")
+SPEC = SnapshotSpec(rules="sluice-1/1", rules_digest="r", leak_plan_digest="l", pool_plan_digest="p", audit_digest="a")
 AUDIT = {"ok": True, "checks": [], "figures": {}}
 
 

@@ -7,19 +7,16 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from service.domain import leakage
-from service.domain.leakage import ProblemFacts
-from service.domain.problems import QueryReport, Win, confirm_query, winner_ids
+from service.domain.leakage import LeakPlan, ProblemFacts
+from service.domain.problems import FamilyReport, PublishedProblem, describe
 from service.domain.records import gold_kind
-from service.domain.trajectory import ExecutionKind
 from service.store import backlog, clusters, leases, policies, revisions
-from service.store.clusters import EdgeRow, MemberRow, ProblemRow, Report
+from service.store.clusters import EdgeRow, MemberRow
 from service.store.engine import reading, transaction
 from workers.context import Context
 from workers.leadership import held
 
 LEASE = "cluster"
-PRODUCT_CATEGORY = "product"
-"""The category in which only the first recommended product is scored."""
 
 
 def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
@@ -33,7 +30,7 @@ def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
             return []
         with reading(context.engine) as session:
             known = clusters.facts_known(session)
-            facts = _facts(session, rules.digest, revision)
+            facts = _facts(session, plan, rules.digest, revision)
         edges = leakage.edges(facts, plan)
         cluster_of = leakage.clusters(edges, [problem.problem_id for problem in facts])
         with transaction(context.engine) as session:
@@ -65,29 +62,14 @@ def _sealed_revision(context: Context) -> int | None:
         return sealed
 
 
-def _facts(session: Session, rules_digest: str, revision: int) -> list[ProblemFacts]:
-    reports: dict[str, list[Report]] = defaultdict(list)
+def _facts(session: Session, plan: LeakPlan, rules_digest: str, revision: int) -> list[ProblemFacts]:
+    reports: dict[str, list[FamilyReport]] = defaultdict(list)
     for report in clusters.reports(session, rules_digest, revision):
-        reports[report.problem_id].append(report)
-    return [_described(problem, reports[problem.problem_id]) for problem in clusters.problems(session)]
-
-
-def _described(problem: ProblemRow, reports: Sequence[Report]) -> ProblemFacts:
-    query = confirm_query([QueryReport(one.family, one.query) for one in reports if one.query], problem.query)
-    asked = len(problem.reward) if problem.reward else None
-    scored = 1 if problem.category == PRODUCT_CATEGORY else asked
-    winners = winner_ids([Win(one.family, one.answer, scored) for one in reports if one.success])
-    return ProblemFacts(
-        problem_id=problem.problem_id,
-        kind=problem.kind,
-        category=problem.category,
-        query=query.query,
-        query_confirmed=query.confirmed,
-        gold_ids=frozenset(str(product["product_id"]) for product in problem.reward or () if "product_id" in product),
-        winner_ids=winners.confirmed,
-        suspect_winner_ids=winners.suspect,
-        task=problem.problem_id.rpartition("/")[2] if problem.kind == ExecutionKind.ENVPACK else None,
-    )
+        reports[report.problem_id].append(FamilyReport(*report[1:]))
+    return [
+        describe(PublishedProblem(*problem), reports[problem.problem_id], plan)
+        for problem in clusters.problems(session)
+    ]
 
 
 def _member(problem: ProblemFacts, cluster_of: dict[str, str]) -> MemberRow:
