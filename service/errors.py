@@ -26,6 +26,8 @@ class ErrorCode(StrEnum):
     """Another worker took over the long work this one was doing; nothing it wrote after that counts."""
     DIGEST_MISMATCH = "DIGEST_MISMATCH"
     """Bytes do not have the sha256 they were promised under."""
+    STOPPING = "STOPPING"
+    """The process was asked to stop while it waited; what it waited for was not begun."""
 
 
 class SluiceError(Exception):
