@@ -1,7 +1,5 @@
 """Put the replay server together: ORO's public API over one Archive. It has no route of its own but /health."""
 
-import secrets
-
 from fastapi import FastAPI
 from fastapi.responses import Response
 
@@ -12,10 +10,10 @@ from service.replay.recorded import Archive
 
 
 def create_app(archive: Archive, presigner: Presigner | None = None) -> FastAPI:
-    """The server of one archive. Without a presigner it signs under a key of its own."""
+    """The server of one archive."""
     app = FastAPI(openapi_url=None)
     app.state.archive = archive
-    app.state.presigner = presigner or Presigner(secrets.token_bytes(32))
+    app.state.presigner = presigner or Presigner()
     app.add_exception_handler(Denied, denied_answer)
     app.include_router(routes.router)
     app.include_router(artifacts.router)

@@ -38,7 +38,7 @@ _RACE_LENGTH = timedelta(hours=8)
 _GZIP_LEVEL = 6
 
 
-class _Stage(NamedTuple):
+class _Place(NamedTuple):
     """Where an agent folder belongs."""
 
     folder: Path
@@ -55,17 +55,17 @@ def read_archive(directory: Path) -> Archive:
     described = directory / "archive.json"
     archive = Archive()
     if described.is_file():
-        stages = list(_described_stages(archive, directory, json.loads(described.read_bytes())))
+        places = list(_described_places(archive, directory, json.loads(described.read_bytes())))
     else:
-        stages = list(_bare_stages(archive, directory))
-    if not stages:
+        places = list(_bare_places(archive, directory))
+    if not places:
         raise SluiceError(ErrorCode.BAD_INPUT, f"{directory} holds no recorded race", directory=str(directory))
-    for stage in stages:
-        _read_agent(archive, stage)
+    for place in places:
+        _read_agent(archive, place)
     return archive
 
 
-def _bare_stages(archive: Archive, directory: Path) -> Iterator[_Stage]:
+def _bare_places(archive: Archive, directory: Path) -> Iterator[_Place]:
     race = Race(
         slug=directory.name,
         race_id=derived_id("race", directory.name),
@@ -80,10 +80,10 @@ def _bare_stages(archive: Archive, directory: Path) -> Iterator[_Stage]:
     archive.races[race.race_id] = race
     archive.suites[3] = Suite(3, 3, LEGACY, is_active=True, environment=None)
     for folder in _agent_folders(directory):
-        yield _Stage(folder, race, {})
+        yield _Place(folder, race, {})
 
 
-def _described_stages(archive: Archive, directory: Path, description: dict[str, Any]) -> Iterator[_Stage]:
+def _described_places(archive: Archive, directory: Path, description: dict[str, Any]) -> Iterator[_Place]:
     for row in description.get("suites", []):
         suite = Suite(
             suite_id=row["suite_id"],
@@ -101,7 +101,7 @@ def _described_stages(archive: Archive, directory: Path, description: dict[str, 
             race.suite_id, Suite(race.suite_id, race.suite_id, race.execution_kind, is_active=False, environment=None)
         )
         for folder in _agent_folders(directory / race.slug):
-            yield _Stage(folder, race, agents.get(folder.name, {}))
+            yield _Place(folder, race, agents.get(folder.name, {}))
 
 
 def _race(row: dict[str, Any]) -> Race:
@@ -126,26 +126,26 @@ def _agent_folders(directory: Path) -> list[Path]:
     return sorted(child for child in directory.iterdir() if any((child / name).is_file() for name in wanted))
 
 
-def _read_agent(archive: Archive, stage: _Stage) -> None:
-    agent = _agent_version(stage)
+def _read_agent(archive: Archive, place: _Place) -> None:
+    agent = _agent_version(place)
     archive.agents.setdefault(agent.agent_version_id, agent)
-    if (stage.folder / "episodes.jsonl.gz").is_file():
-        _read_episodes(archive, stage, agent.agent_version_id)
+    if (place.folder / "episodes.jsonl.gz").is_file():
+        _read_episodes(archive, place, agent.agent_version_id)
     else:
-        _read_problems(archive, stage, agent.agent_version_id)
+        _read_problems(archive, place, agent.agent_version_id)
 
 
-def _agent_version(stage: _Stage) -> AgentVersion:
-    slug, described = stage.folder.name, stage.described
+def _agent_version(place: _Place) -> AgentVersion:
+    slug, described = place.folder.name, place.described
     return AgentVersion(
         agent_version_id=described.get("agent_version_id") or derived_id("agent_version", slug),
         agent_id=described.get("agent_id") or derived_id("agent", slug),
         agent_name=described.get("agent_name") or slug,
         miner_hotkey=described.get("miner_hotkey") or _hotkey("miner", slug),
         version_number=described.get("version_number") or 1,
-        suite_id=stage.race.suite_id,
-        submitted_at=stage.race.created_at,
-        code=_agent_code(stage.folder),
+        suite_id=place.race.suite_id,
+        submitted_at=place.race.created_at,
+        code=_agent_code(place.folder),
     )
 
 
@@ -156,13 +156,13 @@ def _agent_code(folder: Path) -> bytes | None:
     return None
 
 
-def _read_problems(archive: Archive, stage: _Stage, agent_version_id: str) -> None:
-    problems = {row["problem_id"]: row for row in _rows(archive, stage.folder / "problems.jsonl.gz")}
-    updates = {row["problem_id"]: row for row in _rows(archive, stage.folder / "progress_updates.jsonl.gz")}
-    packed = _packed_dialogues(archive, stage.folder / "output.jsonl.gz")
-    suite = archive.suites[stage.race.suite_id]
+def _read_problems(archive: Archive, place: _Place, agent_version_id: str) -> None:
+    problems = {row["problem_id"]: row for row in _rows(archive, place.folder / "problems.jsonl.gz")}
+    updates = {row["problem_id"]: row for row in _rows(archive, place.folder / "progress_updates.jsonl.gz")}
+    packed = _packed_dialogues(archive, place.folder / "output.jsonl.gz")
+    suite = archive.suites[place.race.suite_id]
     by_phase: dict[str, list[LegacyItem]] = defaultdict(list)
-    for row in _rows(archive, stage.folder / "scores.jsonl.gz"):
+    for row in _rows(archive, place.folder / "scores.jsonl.gz"):
         problem_id = row["problem_id"]
         phase = row.get("phase") or (QUALIFYING if row.get("suite") == _PUBLIC_SUITE else RACE)
         problem = problems.get(problem_id, {})
@@ -178,7 +178,7 @@ def _read_problems(archive: Archive, stage: _Stage, agent_version_id: str) -> No
             hidden = ("problem_id", "suite", "phase")
             suite.problems[problem_id] = {key: value for key, value in problem.items() if key not in hidden}
     for phase, items in by_phase.items():
-        _add_run(archive, stage, agent_version_id, phase, LEGACY, tuple(items))
+        _add_run(archive, place, agent_version_id, phase, LEGACY, tuple(items))
 
 
 def _packed_dialogues(archive: Archive, path: Path) -> dict[str, bytes]:
@@ -197,16 +197,16 @@ def _packed_dialogues(archive: Archive, path: Path) -> dict[str, bytes]:
     return packed
 
 
-def _read_episodes(archive: Archive, stage: _Stage, agent_version_id: str) -> None:
-    suite = archive.suites[stage.race.suite_id]
+def _read_episodes(archive: Archive, place: _Place, agent_version_id: str) -> None:
+    suite = archive.suites[place.race.suite_id]
     by_run: dict[tuple[str, str | None], list[EpisodeItem]] = defaultdict(list)
-    for line in _rows(archive, stage.folder / "episodes.jsonl.gz"):
+    for line in _rows(archive, place.folder / "episodes.jsonl.gz"):
         phase, row, feedback = line.get("phase", RACE), line["item"], line["feedback"]
         task_id = feedback.get("task_id") or row["item_id"]
         episode_result_id = (
             row.get("episode_result_id")
             or feedback.get("episode_result_id")
-            or derived_id("episode", stage.race.slug, stage.folder.name, phase, task_id)
+            or derived_id("episode", place.race.slug, place.folder.name, phase, task_id)
         )
         feedback = feedback | {"episode_result_id": episode_result_id, "task_id": task_id}
         by_run[phase, row.get("eval_run_id")].append(
@@ -216,27 +216,27 @@ def _read_episodes(archive: Archive, stage: _Stage, agent_version_id: str) -> No
             family = feedback.get("family") or row.get("family") or ""
             suite.tasks[task_id] = {"task_id": task_id, "family": family, "goal_text": feedback.get("query") or ""}
     for (phase, eval_run_id), items in by_run.items():
-        _add_run(archive, stage, agent_version_id, phase, ENVPACK, tuple(items), eval_run_id)
+        _add_run(archive, place, agent_version_id, phase, ENVPACK, tuple(items), eval_run_id)
 
 
 def _add_run(
     archive: Archive,
-    stage: _Stage,
+    place: _Place,
     agent_version_id: str,
     phase: str,
     kind: str,
     items: tuple[LegacyItem, ...] | tuple[EpisodeItem, ...],
     eval_run_id: str | None = None,
 ) -> None:
-    race = stage.race
+    race = place.race
     start = race.started_at or _UNDATED_START
     if phase == QUALIFYING:
         start = race.created_at + timedelta(hours=1)
     hotkeys = [item.row.get("validator_hotkey") for item in items if isinstance(item, EpisodeItem)]
-    hotkeys.append(stage.described.get("validator_hotkey"))
+    hotkeys.append(place.described.get("validator_hotkey"))
     archive.add(
         Run(
-            eval_run_id=eval_run_id or derived_id("run", race.slug, stage.folder.name, phase),
+            eval_run_id=eval_run_id or derived_id("run", race.slug, place.folder.name, phase),
             agent_version_id=agent_version_id,
             suite_id=race.suite_id,
             validator_hotkey=next((str(key) for key in hotkeys if key), _hotkey("validator", race.slug)),

@@ -1,8 +1,9 @@
 """Expiring signed paths for objects, in the manner of a presigned S3 URL. It stores nothing and sends nothing."""
 
 import hmac
+import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from urllib.parse import urlencode
@@ -12,10 +13,10 @@ _DATE_FORMAT = "%Y%m%dT%H%M%SZ"
 
 @dataclass(frozen=True, slots=True)
 class Presigner:
-    """Signs paths under one secret key."""
+    """Signs paths under one secret key: its own, unless it is given one."""
 
-    key: bytes
     lifetime_seconds: int = 300
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def sign(self, path: str, now: datetime) -> tuple[str, datetime]:
         """The path with its signed query, and when it expires."""

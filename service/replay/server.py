@@ -39,18 +39,22 @@ class Replay:
 
     url: str
     archive: Archive
-    faults: Faults
+    faults: Faults | None
+    """What it was started with, to be added to while it runs; None for a server that behaves."""
 
 
 @contextlib.contextmanager
 def replaying(
-    source: Path | Archive, host: str = LOOPBACK, port: int = 0, url_lifetime_seconds: int = 300
+    source: Path | Archive,
+    host: str = LOOPBACK,
+    port: int = 0,
+    url_lifetime_seconds: int = 300,
+    faults: Faults | None = None,
 ) -> Iterator[Replay]:
     """Serve a folder (or what was read from one) in a thread. Port 0 takes a free one; `Replay.url` tells which."""
     archive = read_archive(source) if isinstance(source, Path) else source
-    faults = Faults()
-    presigner = Presigner(key=b"replay", lifetime_seconds=url_lifetime_seconds)
-    server = _server(FaultInjector(create_app(archive, presigner), faults))
+    app: ASGIApp = create_app(archive, Presigner(url_lifetime_seconds))
+    server = _server(app if faults is None else FaultInjector(app, faults))
     with _listening(host, port) as listener:
         address = f"http://{host}:{listener.getsockname()[1]}"
         thread = Thread(target=server.run, kwargs={"sockets": [listener]}, name="replay", daemon=True)

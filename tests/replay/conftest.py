@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from service.replay.faults import Faults
 from service.replay.server import Replay, replaying
 from tests.replay.recording import write_recording
 
@@ -16,5 +17,5 @@ def recording(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def replay(recording: Path) -> Iterator[Replay]:
-    with replaying(recording) as running:
+    with replaying(recording, faults=Faults()) as running:
         yield running

@@ -56,3 +56,23 @@ def test_two_servers_run_side_by_side(replay: Replay, recording: Path) -> None:
         assert other.url != replay.url
         for url in (replay.url, other.url):
             assert httpx.get(f"{url}/v1/public/suites").status_code == HTTPStatus.OK
+
+
+def test_a_server_that_behaves_keeps_no_faults_and_signs_under_its_own_key(recording: Path) -> None:
+    with replaying(recording) as one, replaying(recording) as other:
+        assert (one.faults, other.faults) == (None, None)
+        url = object_url(one)
+        assert httpx.get(url).status_code == HTTPStatus.OK
+        assert httpx.get(url.replace(one.url, other.url)).status_code == HTTPStatus.FORBIDDEN
+
+
+def object_url(replay: Replay) -> str:
+    (run_id, name) = next(key for key, item in replay.archive.legacy.items() if item.packed)
+    wanted = {
+        "artifact_type": "EVAL_PROBLEM_LOGS",
+        "agent_version_id": replay.archive.runs[run_id].agent_version_id,
+        "eval_run_id": run_id,
+        "problem_id": name,
+    }
+    url: str = httpx.post(f"{replay.url}/v1/public/artifacts/download-url", json=wanted).json()["download_url"]
+    return url

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from service.replay.faults import Faults
 from service.replay.server import Replay, replaying
 from service.source.budget import Unthrottled
 from service.source.calls import open_client
@@ -15,7 +16,7 @@ from tests.replay.recording import write_recording
 
 @pytest.fixture
 def replay(tmp_path: Path) -> Iterator[Replay]:
-    with replaying(write_recording(tmp_path / "recording")) as running:
+    with replaying(write_recording(tmp_path / "recording"), faults=Faults()) as running:
         yield running
 
 
@@ -37,7 +38,10 @@ def target_of(item: ItemListing) -> FetchTarget:
 
 def all_items(source: OroSource) -> list[ItemListing]:
     return [
-        item for agent in source.agents() for run in source.runs(agent.agent_version_id) for item in source.items(run)
+        item
+        for agent in source.agents()
+        for run in source.runs(agent.agent_version_id)
+        for item in source.items(run).items
     ]
 
 
