@@ -1,5 +1,6 @@
 """Clients of where SN15's trajectories come from. The only package that knows ORO's field names; it stores nothing."""
 
+import threading
 from urllib.parse import urlsplit
 
 from redis import Redis
@@ -14,9 +15,12 @@ from service.source.oro import OroSource
 _REDIS_TIMEOUT_SECONDS = 5.0
 
 
-def open_source(settings: Settings, redis_url: str) -> OroSource:
-    """The source the settings name, within a budget that all processes on this Redis share."""
-    budget: Budget = Unthrottled()
+def open_source(settings: Settings, redis_url: str, stopping: threading.Event | None = None) -> OroSource:
+    """The source the settings name, within a budget that all processes on this Redis share.
+
+    Once `stopping` is set, whoever waits for the source or asks it for more gets a SluiceError (STOPPING).
+    """
+    budget: Budget = Unthrottled(stopping)
     if settings.requests_per_minute:
         timeout = _REDIS_TIMEOUT_SECONDS
         # One more try, at once: the budget has a floor for a Redis that is away, and waiting for it would be slower.
@@ -24,5 +28,5 @@ def open_source(settings: Settings, redis_url: str) -> OroSource:
             redis_url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=Retry(NoBackoff(), 1)
         )
         host = urlsplit(settings.source_url).hostname or settings.source_url
-        budget = RedisBudget(redis, host, settings.requests_per_minute)
-    return OroSource(settings.source_url, budget, open_client(), settings.object_hosts)
+        budget = RedisBudget(redis, host, settings.requests_per_minute, stopping=stopping)
+    return OroSource(settings.source_url, budget, open_client(), settings.object_hosts, stopping=stopping)

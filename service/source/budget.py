@@ -12,13 +12,15 @@ from typing import Protocol
 from redis import Redis
 from redis.exceptions import RedisError
 
+from service.source.pausing import pause
+
 log = logging.getLogger(__name__)
 
 MAX_PARK_SECONDS = 3600.0
 FLOOR_SHARE = 0.25
 """Without Redis no process knows of the others: each keeps to this share of the rate."""
 _SLICE_SECONDS = 1.0
-"""Longest sleep between two looks at the allowance, so that a park or a stop is noticed."""
+"""Longest sleep between two looks at the allowance, so that a park is noticed. A stop is noticed at once."""
 
 _ACQUIRE = """
 -- KEYS[1] the allowance. ARGV: full rate per minute, burst, minutes from half to full rate.
@@ -71,7 +73,11 @@ class Budget(Protocol):
     """Permission to send requests to one host."""
 
     def acquire(self) -> None:
-        """Return when one request may be sent."""
+        """Return when one request may be sent.
+
+        Raises:
+            SluiceError: STOPPING, and no request may be sent any more.
+        """
 
     def park(self, seconds: float) -> None:
         """Let nobody send anything for this long."""
@@ -83,13 +89,15 @@ class Budget(Protocol):
 class Unthrottled:
     """No rate at all, for a source of one's own; a park is still honoured, by this process alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, stopping: threading.Event | None = None) -> None:
         self._parked_until = 0.0
+        self._stopping = stopping or threading.Event()
 
     def acquire(self) -> None:
-        """Return at once, unless parked."""
+        """Return at once, unless parked or stopping."""
+        pause(0.0, self._stopping)
         while (left := self._parked_until - time.monotonic()) > 0:
-            time.sleep(min(left, _SLICE_SECONDS))
+            pause(min(left, _SLICE_SECONDS), self._stopping)
 
     def park(self, seconds: float) -> None:
         """Hold every request of this process for this long."""
@@ -109,6 +117,7 @@ class RedisBudget:
         per_minute: float,
         recovery_minutes: float = 10.0,
         slow_down_pause_seconds: float = 10.0,
+        stopping: threading.Event | None = None,
     ) -> None:
         self._key = f"sluice:budget:{host}"
         self._per_minute = per_minute
@@ -119,11 +128,13 @@ class RedisBudget:
         self._slow_down = redis.register_script(_SLOW_DOWN)
         self._park = redis.register_script(_PARK)
         self._floor = _Floor(per_minute * FLOOR_SHARE)
+        self._stopping = stopping or threading.Event()
 
     def acquire(self) -> None:
         """Wait for the shared allowance, or for this process's floor when Redis does not answer."""
+        pause(0.0, self._stopping)
         while (wait := self._wait_seconds()) > 0:
-            time.sleep(min(wait, _SLICE_SECONDS) * random.uniform(1.0, 1.1))
+            pause(min(wait, _SLICE_SECONDS) * random.uniform(1.0, 1.1), self._stopping)
 
     def park(self, seconds: float) -> None:
         """Hold every process for this long, an hour at most."""

@@ -5,7 +5,7 @@ It knows no endpoint. URLs of objects are credentials: they reach no log and no 
 
 import logging
 import random
-import time
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,8 @@ from service.errors import ErrorCode, SluiceError
 from service.source.budget import MAX_PARK_SECONDS, Budget
 from service.source.decoding import Malformed, decode
 from service.source.listing import Fetched, Refused
-from service.source.objects import Caps, TakingFailed, redirect_target, take
+from service.source.objects import LISTING_CAPS, Caps, TakingFailed, redirect_target, take
+from service.source.pausing import pause
 from service.source.refusals import PASSING, Refusal, refusal_of
 
 LISTING_ATTEMPTS = 4
@@ -71,22 +72,30 @@ class Calls:
     """Requests to one API, within its budget. Safe to share between threads."""
 
     def __init__(
-        self, base_url: str, budget: Budget, client: httpx.Client, caps: Caps, backoff_seconds: float = 0.5
+        self,
+        base_url: str,
+        budget: Budget,
+        client: httpx.Client,
+        caps: Caps,
+        backoff_seconds: float,
+        stopping: threading.Event,
     ) -> None:
         self._base_url = base_url.rstrip("/")
         self._budget = budget
         self._client = client
         self._caps = caps
         self._backoff_seconds = backoff_seconds
+        self._stopping = stopping
 
     def listing(self, path: str, params: Mapping[str, str | int] | None = None) -> Any:
         """The decoded answer of a GET, asked a few times where the cause is a passing one.
 
         Raises:
             SourceRefused: it could not be had.
+            SluiceError: STOPPING.
         """
         for attempt in range(LISTING_ATTEMPTS):
-            answer = self.once("GET", path, params=params)
+            answer = self.once("GET", path, params=params, caps=LISTING_CAPS)
             if isinstance(answer, Fetched):
                 try:
                     return decode(answer.payload)
@@ -95,15 +104,24 @@ class Calls:
             if answer.reason not in PASSING or attempt == LISTING_ATTEMPTS - 1:
                 raise SourceRefused(answer.reason, path)
             if answer.reason is not Refusal.RATE_LIMITED:
-                time.sleep(self._backoff_seconds * 2**attempt * random.uniform(0.5, 1.0))
+                pause(self._backoff_seconds * 2**attempt * random.uniform(0.5, 1.0), self._stopping)
         raise SourceRefused(Refusal.UPSTREAM_ERROR, path)
 
     def once(
-        self, method: str, path: str, params: Mapping[str, str | int] | None = None, json: Any = None
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str | int] | None = None,
+        json: Any = None,
+        caps: Caps | None = None,
     ) -> Fetched | No:
-        """One request to the API. A 429 parks and slows everyone who shares the budget."""
+        """One request to the API. A 429 parks and slows everyone who shares the budget.
+
+        Raises:
+            SluiceError: STOPPING, the one thing raised; nothing was sent.
+        """
         self._budget.acquire()
-        answer = self._send(method, f"{self._base_url}{path}", params=params, json=json)
+        answer = self._send(method, f"{self._base_url}{path}", caps or self._caps, params=params, json=json)
         if isinstance(answer, No) and answer.reason is Refusal.RATE_LIMITED:
             self._budget.slow_down()
             default = answer.reason.delay.total_seconds()
@@ -113,7 +131,7 @@ class Calls:
     def follow(self, url: str) -> Fetched | No:
         """One object, over redirects that stay on its host. Costs nothing of the API's budget."""
         for _ in range(MAX_REDIRECTS):
-            answer = self._send("GET", url)
+            answer = self._send("GET", url, self._caps)
             if isinstance(answer, Fetched) or answer.location is None:
                 return answer
             target = redirect_target(url, answer.location)
@@ -123,13 +141,13 @@ class Calls:
         return No(Refusal.UNEXPECTED)
 
     def _send(
-        self, method: str, url: str, params: Mapping[str, str | int] | None = None, json: Any = None
+        self, method: str, url: str, caps: Caps, params: Mapping[str, str | int] | None = None, json: Any = None
     ) -> Fetched | No:
         """Exceptions of the HTTP client name the URL, so none of them leaves here."""
         try:
             with self._client.stream(method, url, params=params, json=json) as response:
                 if response.status_code == httpx.codes.OK:
-                    taken = take(response.iter_raw(_CHUNK_BYTES), self._caps)
+                    taken = take(response.iter_raw(_CHUNK_BYTES), caps)
                     return Fetched(taken.payload, taken.wire_bytes)
                 return _denial(response)
         except TakingFailed as failed:
@@ -140,7 +158,8 @@ class Calls:
             return No(Refusal.TRUNCATED)
         except httpx.TransportError:
             return No(Refusal.UNREACHABLE)
-        except httpx.InvalidURL:
+        except (httpx.InvalidURL, ValueError):
+            # ValueError: a host or path that cannot be spelled on the wire, such as a label over 63 characters.
             return No(Refusal.FORBIDDEN_HOST)
 
 

@@ -1,6 +1,7 @@
 """What the source lists and gives, as values. No field here is trusted text: strangers wrote the names and queries.
 
-`raw` keeps the row as it came, with unknown fields and unknown enum values.
+`raw` keeps a row as it came, with unknown fields and unknown enum values. Statuses stay text; what one means is a
+property.
 """
 
 from dataclasses import dataclass
@@ -9,6 +10,10 @@ from typing import Any
 
 from service.domain.trajectory import ExecutionKind
 from service.source.refusals import Refusal
+
+_RACE_COMPLETE = "RACE_COMPLETE"
+_RUN_SUCCESS = "SUCCESS"
+_RUN_OVER = frozenset({_RUN_SUCCESS, "FAILED", "TIMED_OUT", "STALE", "CANCELLED"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +29,7 @@ class AgentListing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceListing:
-    """One race with the agent versions in it. `status` is whatever the API says, `RACE_COMPLETE` once it is over."""
+    """One race with the agent versions in it. `status` is whatever the API says."""
 
     race_id: str
     suite_id: int | None
@@ -36,6 +41,11 @@ class RaceListing:
     agents: tuple[AgentListing, ...]
     raw: dict[str, Any]
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has run to its end, so that nothing of it changes but what is still to be revealed."""
+        return self.status == _RACE_COMPLETE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteListing:
@@ -45,7 +55,6 @@ class SuiteListing:
     kind: ExecutionKind
     world: str | None
     """The catalogue its episodes play in; None for legacy suites."""
-    raw: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +76,16 @@ class RunListing:
     kind: ExecutionKind
     raw: dict[str, Any]
 
+    @property
+    def counts(self) -> bool:
+        """Whether SN15 counts it: successful, included, and not invalidated since."""
+        return self.status == _RUN_SUCCESS and self.is_included and self.invalidated_at is None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its status is one that no longer changes. A status nobody here knows may still change."""
+        return self.status in _RUN_OVER
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemListing:
@@ -87,7 +106,15 @@ class ItemListing:
     episode_result_id: str | None
     judgement: dict[str, Any]
     """JSON-able fields of the domain's Judgement."""
-    raw: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunItems:
+    """The items of one run that the API lists at present."""
+
+    items: list[ItemListing]
+    complete: bool
+    """Nothing is withheld and everything expected is there: asking again would show nothing more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +126,9 @@ class ProblemListing:
     suite_id: int
     category: str | None
     query: str | None
-    reward: dict[str, Any] | list[Any] | None
-    """The gold answer as published; None where it is not."""
+    reward: list[dict[str, Any]] | None
+    """The gold products, however the API nests them; None where it publishes none."""
     voucher: dict[str, Any] | None
-    raw: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 Memory is bounded by the caps whatever the other side sends.
 """
 
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,7 +14,12 @@ from service.source.refusals import Refusal
 GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
-AMAZON_SUFFIX = ".amazonaws.com"
+_S3_HOST = re.compile(
+    r"(?:[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\.)?"  # the bucket, unless it is in the path
+    r"s3(?:-accelerate(?:\.dualstack)?|(?:-fips)?(?:\.dualstack)?[.-][a-z]{2}(?:-[a-z]+)+-[0-9])?"
+    r"\.amazonaws\.com"
+)
+"""Amazon lends names under its domain to any machine of any customer; these are its object store's alone."""
 
 
 class TakingFailed(Exception):
@@ -26,13 +32,17 @@ class TakingFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How much one object may hold."""
+    """How much one body may hold. By default one object: a trajectory of half this size is called oversized anyway."""
 
-    wire_bytes: int = 32 * 1024 * 1024
-    unpacked_bytes: int = 64 * 1024 * 1024
+    wire_bytes: int = 8 * 1024 * 1024
+    unpacked_bytes: int = 8 * 1024 * 1024
     ratio: float = 200.0
     ratio_free_bytes: int = 1024 * 1024
     """Below this size any ratio is harmless: short, repetitive dialogues pack well."""
+
+
+LISTING_CAPS = Caps(wire_bytes=32 * 1024 * 1024, unpacked_bytes=32 * 1024 * 1024)
+"""Listings are not paged where they grow most, and come from the API itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +145,15 @@ class ObjectHosts:
             return parts.scheme in ("http", "https")
         if host == self.api_host or {host, self.api_host} <= LOOPBACK_HOSTS:
             return parts.scheme in ("https", self.api_scheme)
-        return host.endswith(AMAZON_SUFFIX) and parts.scheme == "https"
+        return parts.scheme == "https" and parts.port in (None, 443) and _S3_HOST.fullmatch(host) is not None
 
 
 def redirect_target(url: str, location: str) -> str | None:
     """Where a redirect leads, if it stays on scheme, host and port; else None."""
-    target = urljoin(url, location)
+    try:
+        target = urljoin(url, location)
+    except ValueError:
+        return None
     here, there = _split(url), _split(target)
     if here is None or there is None or here[:2] != there[:2]:
         return None

@@ -20,7 +20,7 @@ class Oddity(StrEnum):
     UNKNOWN_STATUS = "unknown_status"
     """A status outside the known ones; kept as it is."""
     UNKNOWN_FIELD = "unknown_field"
-    """A field outside the known ones; kept in `raw`."""
+    """A field outside the known ones; kept where its row is stored as it came."""
 
 
 class Oddities:

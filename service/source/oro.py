@@ -1,7 +1,7 @@
 """ORO's public API as a source of races, runs, items and trajectories. Stores nothing and judges nothing.
 
-Listings raise `SourceRefused` when they cannot be had; a row that makes no sense is counted and skipped. `fetch` never
-raises: what it cannot get is a `Refused` with its cause.
+Listings raise `SourceRefused` when they cannot be had; a row that makes no sense is counted and skipped. `fetch`
+raises nothing but STOPPING: what it cannot get is a `Refused` with its cause.
 """
 
 import threading
@@ -26,6 +26,7 @@ from service.source.listing import (
     ProblemListing,
     RaceListing,
     Refused,
+    RunItems,
     RunListing,
     SuiteListing,
 )
@@ -49,12 +50,16 @@ class OroSource:
         object_hosts: Iterable[str] = (),
         caps: Caps | None = None,
         backoff_seconds: float = 0.5,
+        stopping: threading.Event | None = None,
     ) -> None:
         base = urlsplit(base_url)
-        self._calls = Calls(base_url, budget, client, caps or Caps(), backoff_seconds)
+        self._calls = Calls(base_url, budget, client, caps or Caps(), backoff_seconds, stopping or threading.Event())
         self._hosts = ObjectHosts(base.scheme, base.hostname or "", frozenset(object_hosts))
         self._suites: dict[int, SuiteListing] = {}
-        self._suites_lock = threading.Lock()
+        self._missing_suites: set[int] = set()
+        self._entries: dict[tuple[str, str, str | None], list[Row]] = {}
+        """Problems by (agent version, phase, race): all validators' runs of one share them."""
+        self._kept = threading.Lock()
         self.oddities = Oddities()
 
     def races(self, skip: Container[str] = frozenset()) -> Iterator[RaceListing]:
@@ -73,9 +78,12 @@ class OroSource:
                 yield from self._race(self._linked(f"/races/{_segment(race_id)}"), seen)
 
     def agents(self) -> Iterator[AgentListing]:
-        """Every agent version on the leaderboard of any suite, those that never raced included; each once."""
+        """Every agent version on the leaderboard of any suite, those that never raced included; each once.
+
+        The suites are those that `suites` or `problems` listed last, where they were ever asked for.
+        """
         seen: set[str] = set()
-        for suite in self.suites():
+        for suite in list(self._suites.values()) or self.suites():
             entries = self._pages("/leaderboard", "entries", {"suite_id": suite.suite_id})
             for listed in self._read("LeaderboardEntry", entries, rows.agent):
                 if listed.agent_version_id not in seen:
@@ -85,8 +93,9 @@ class OroSource:
     def suites(self) -> list[SuiteListing]:
         """All suites whose execution kind is known."""
         listed = list(self._read("SuitePublic", self._listing("/suites", list), rows.suite))
-        with self._suites_lock:
+        with self._kept:
             self._suites = {suite.suite_id: suite for suite in listed}
+            self._missing_suites -= self._suites.keys()
         return listed
 
     def problems(self, suite_id: int | None = None) -> Iterator[ProblemListing]:
@@ -99,26 +108,37 @@ class OroSource:
                 yield from self._read("QualifyingTaskRead", tasks, partial(rows.task, listed=suite))
 
     def runs(self, agent_version_id: str) -> list[RunListing]:
-        """Every run of an agent version: qualifying and race, included or not, still running or invalidated."""
+        """Every run of an agent version: qualifying and race, included or not, still running or invalidated.
+
+        Forgets the problem lists that `items` kept: what is kept is never older than the runs it is asked for.
+        """
+        with self._kept:
+            self._entries.clear()
         answer = self._listing(f"/agent-versions/{_segment(agent_version_id)}/runs", list)
         listed = list(self._read("EvaluationRunPublic", answer, self._run))
         for run in listed:
             self._note_status("run", run.status, rows.RUN_STATUSES)
         return listed
 
-    def items(self, run: RunListing) -> list[ItemListing]:
+    def items(self, run: RunListing) -> RunItems:
         """The items of a run, with what SN15 said of each. Withheld envpack items are not listed at all."""
         detail = self._listing(f"/evaluation-runs/{_segment(run.eval_run_id)}", dict)
         details = detail.row("items")
         released = details.flag("detail_released", default=True)
         if run.kind is ExecutionKind.ENVPACK:
+            given = details.rows("items")
             world = detail.row("environment").text("catalog_epoch") or self._world(run)
             read = partial(rows.episode_item, listed=run, world=world, released=released)
-            return list(self._read("EvaluationItemRead", details.rows("items"), read))
-        return self._legacy_items(run, released)
+            items = list(self._read("EvaluationItemRead", given, read))
+            return RunItems(items, released and rows.all_given(details, len(given)))
+        return self._legacy_items(run, details, released)
 
     def fetch(self, target: FetchTarget) -> Fetched | Refused:
-        """One trajectory: the unpacked bytes, or why there are none."""
+        """One trajectory: the unpacked bytes, or why there are none.
+
+        Raises:
+            SluiceError: STOPPING, and nothing else.
+        """
         if target.kind is ExecutionKind.ENVPACK:
             return self._feedback(target)
         wanted = {
@@ -152,27 +172,41 @@ class OroSource:
         return rows.run(row, suite.kind)
 
     def _suite(self, suite_id: int | None) -> SuiteListing | None:
+        """The suite of a run. One that no listing has is looked for once, not once for each of its runs."""
         if suite_id is None:
             return None
-        if suite_id not in self._suites:
+        if suite_id not in self._suites and suite_id not in self._missing_suites:
             self.suites()
+            self._missing_suites |= {suite_id} - self._suites.keys()
         return self._suites.get(suite_id)
 
     def _world(self, run: RunListing) -> str:
         suite = self._suite(run.suite_id)
         return rows.world_of(suite) if suite else f"suite-{run.suite_id}"
 
-    def _legacy_items(self, run: RunListing, released: bool) -> list[ItemListing]:
-        params = {"phase": run.phase} | ({"race_id": run.race_id} if run.race_id else {})
-        answer = self._listing(f"/agent-versions/{_segment(run.agent_version_id)}/problems", dict, params)
-        listed: list[ItemListing] = []
-        for entry in self._read("ProblemProgressEntry", answer.rows("problems"), Row):
-            own = [row for row in entry.rows("validator_results") if _names(row, run)]
+    def _legacy_entries(self, run: RunListing) -> list[Row]:
+        key = (run.agent_version_id, run.phase, run.race_id)
+        with self._kept:
+            kept = self._entries.get(key)
+        if kept is None:
+            params = {"phase": run.phase} | ({"race_id": run.race_id} if run.race_id else {})
+            answer = self._listing(f"/agent-versions/{_segment(run.agent_version_id)}/problems", dict, params)
+            kept = list(self._read("ProblemProgressEntry", answer.rows("problems"), Row))
+            with self._kept:
+                self._entries[key] = kept
+        return kept
+
+    def _legacy_items(self, run: RunListing, details: Row, released: bool) -> RunItems:
+        items: list[ItemListing] = []
+        given = 0
+        for entry in self._legacy_entries(run):
+            own = [row for row in entry.rows("validator_results") if _names(row, run)][:1]
+            given += len(own)
             read = partial(rows.legacy_item, entry=entry, listed=run, released=released)
-            listed += self._read("ValidatorProblemResult", own[:1], read)
-        for item in listed:
+            items += self._read("ValidatorProblemResult", own, read)
+        for item in items:
             self._note_status("problem", item.judgement["status"], rows.PROBLEM_STATUSES)
-        return listed
+        return RunItems(items, released and rows.all_given(details, given))
 
     def _feedback(self, target: FetchTarget) -> Fetched | Refused:
         if target.episode_result_id is None:
@@ -262,4 +296,4 @@ def _names(result: Any, run: RunListing) -> bool:
 
 def _segment(name: str) -> str:
     """A name from an answer as one segment of a path, whatever it holds."""
-    return quote(name, safe="")
+    return quote(name, safe="", errors="replace")

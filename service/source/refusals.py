@@ -1,7 +1,7 @@
 """Why the source gave nothing: one name for each cause, whether asking again can help, and when. Sends no request."""
 
 from datetime import timedelta
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import NamedTuple
 
 
@@ -54,24 +54,41 @@ class Refusal(StrEnum):
         """How long to wait before asking again, where the source does not say."""
         return _RULES[self].delay
 
+    @property
+    def is_embargo(self) -> bool:
+        """Whether the item is merely held back for now, so that waiting for it is no failure."""
+        return _RULES[self].about is _About.RELEASE
+
+    @property
+    def is_about_source(self) -> bool:
+        """Whether this speaks of the source as a whole and says nothing about what was asked for."""
+        return _RULES[self].about is _About.SOURCE
+
+
+class _About(Enum):
+    ITEM = auto()
+    RELEASE = auto()
+    SOURCE = auto()
+
 
 class _Rule(NamedTuple):
     terminal: bool
     delay: timedelta
+    about: _About = _About.ITEM
 
 
 _NEVER = _Rule(terminal=True, delay=timedelta(0))
 
 
-def _again(**delay: float) -> _Rule:
-    return _Rule(terminal=False, delay=timedelta(**delay))
+def _again(about: _About = _About.ITEM, **delay: float) -> _Rule:
+    return _Rule(terminal=False, delay=timedelta(**delay), about=about)
 
 
 _RULES: dict[Refusal, _Rule] = {
-    Refusal.RACE_IN_FLIGHT: _again(minutes=15),
-    Refusal.NOT_RELEASED: _again(hours=6),
+    Refusal.RACE_IN_FLIGHT: _again(_About.RELEASE, minutes=15),
+    Refusal.NOT_RELEASED: _again(_About.RELEASE, hours=6),
     Refusal.NO_OBJECT: _NEVER,
-    Refusal.FEEDBACK_ABSENT: _again(hours=1),
+    Refusal.FEEDBACK_ABSENT: _again(_About.RELEASE, hours=1),
     Refusal.RUN_NOT_FOUND: _NEVER,
     Refusal.AGENT_NOT_FOUND: _NEVER,
     Refusal.SUITE_NOT_FOUND: _NEVER,
@@ -79,10 +96,10 @@ _RULES: dict[Refusal, _Rule] = {
     Refusal.BAD_REQUEST: _NEVER,
     Refusal.EXPIRED_URL: _again(minutes=1),
     Refusal.FORBIDDEN_HOST: _NEVER,
-    Refusal.RATE_LIMITED: _again(minutes=1),
-    Refusal.UPSTREAM_ERROR: _again(minutes=1),
-    Refusal.UNREACHABLE: _again(minutes=1),
-    Refusal.TIMEOUT: _again(minutes=1),
+    Refusal.RATE_LIMITED: _again(_About.SOURCE, minutes=1),
+    Refusal.UPSTREAM_ERROR: _again(_About.SOURCE, minutes=1),
+    Refusal.UNREACHABLE: _again(_About.SOURCE, minutes=1),
+    Refusal.TIMEOUT: _again(_About.SOURCE, minutes=1),
     Refusal.TRUNCATED: _again(seconds=30),
     Refusal.TOO_LARGE: _NEVER,
     Refusal.GZIP_BOMB: _NEVER,
@@ -91,9 +108,7 @@ _RULES: dict[Refusal, _Rule] = {
     Refusal.UNEXPECTED: _again(hours=1),
 }
 
-PASSING = frozenset(
-    {Refusal.RATE_LIMITED, Refusal.UPSTREAM_ERROR, Refusal.UNREACHABLE, Refusal.TIMEOUT, Refusal.TRUNCATED}
-)
+PASSING = frozenset(refusal for refusal in Refusal if refusal.is_about_source) | {Refusal.TRUNCATED}
 """Causes that a listing call waits out by itself, a few times."""
 
 _BY_ERROR_CODE = {

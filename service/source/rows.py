@@ -71,7 +71,6 @@ def suite(row: Row) -> SuiteListing:
         suite_id=suite_id,
         kind=kind(row.text("execution_kind")),
         world=row.row("environment").text("catalog_epoch"),
-        raw=dict(row),
     )
 
 
@@ -118,7 +117,6 @@ def legacy_item(result: Row, entry: Row, listed: RunListing, released: bool) -> 
             "execution_seconds": result.number("execution_time"),
             "components": dict(result.row("score_components")),
         },
-        raw=_without(entry, "validator_results") | {"validator_result": dict(result)},
     )
 
 
@@ -143,23 +141,33 @@ def episode_item(row: Row, listed: RunListing, world: str, released: bool) -> It
             "paid_reward": row.number("paid_reward"),
             "components": dict(row.row("check_summary")),
         },
-        raw=dict(row),
     )
+
+
+def all_given(details: Row, given: int) -> bool:
+    """Whether an EvaluationItemsRead has nothing still to come, where `given` items are there.
+
+    Without an expected count, nothing at all means that the items are not there yet.
+    """
+    persisted = details.count("persisted_item_count")
+    expected = details.count("expected_item_count")
+    if expected is None:
+        return given >= max(1, persisted or 0)
+    return given >= expected and (persisted is None or persisted >= expected)
 
 
 def problem(row: Row, listed: SuiteListing) -> ProblemListing:
     """A ProblemPublic of a legacy suite, with its gold where that is published."""
     metadata = row.row("metadata")
-    reward, voucher = metadata.get("reward"), metadata.get("voucher")
+    voucher = metadata.get("voucher")
     return ProblemListing(
         problem_id=row.needed("problem_id"),
         kind=ExecutionKind.LEGACY,
         suite_id=listed.suite_id,
         category=_lower(metadata.text("category")),
         query=metadata.text("query"),
-        reward=reward if isinstance(reward, dict | list) else None,
+        reward=_products(metadata.get("reward")),
         voucher=voucher if isinstance(voucher, dict) else None,
-        raw=dict(row),
     )
 
 
@@ -173,7 +181,6 @@ def task(row: Row, listed: SuiteListing) -> ProblemListing:
         query=row.text("goal_text"),
         reward=None,
         voucher=None,
-        raw=dict(row),
     )
 
 
@@ -186,5 +193,7 @@ def _lower(value: str | None) -> str | None:
     return value.lower() if value else None
 
 
-def _without(row: Row, name: str) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key != name}
+def _products(reward: Any) -> list[dict[str, Any]] | None:
+    """One gold product, or several for a shop."""
+    listed = reward if isinstance(reward, list) else [reward]
+    return [product for product in listed if isinstance(product, dict)] or None

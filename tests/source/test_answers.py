@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.domain.trajectory import ExecutionKind
+from service.source import rows
 from service.source.calls import retry_after_seconds
 from service.source.decoding import Malformed, Row, decode
 from service.source.known_fields import KNOWN_FIELDS
-from service.source.refusals import Refusal, refusal_of
+from service.source.listing import RaceListing, RunListing
+from service.source.refusals import PASSING, Refusal, refusal_of
 
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -20,6 +23,15 @@ NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)
 @pytest.mark.parametrize("refusal", Refusal)
 def test_every_refusal_is_terminal_or_has_a_delay(refusal: Refusal) -> None:
     assert refusal.terminal == (refusal.delay == timedelta(0))
+
+
+def test_what_a_refusal_says_something_about() -> None:
+    embargoes = {Refusal.RACE_IN_FLIGHT, Refusal.NOT_RELEASED, Refusal.FEEDBACK_ABSENT}
+    away = {Refusal.RATE_LIMITED, Refusal.UNREACHABLE, Refusal.TIMEOUT, Refusal.UPSTREAM_ERROR}
+    assert {refusal for refusal in Refusal if refusal.is_embargo} == embargoes
+    assert {refusal for refusal in Refusal if refusal.is_about_source} == away
+    assert away < PASSING
+    assert not [refusal for refusal in embargoes | away if refusal.terminal]
 
 
 @given(st.integers(300, 599), st.one_of(st.none(), st.text(), st.dictionaries(st.text(), st.integers())))
@@ -56,6 +68,60 @@ def test_retry_after_in_both_forms(value: str | None, seconds: float | None) -> 
 def test_known_fields_are_those_of_the_sdk(shape: str) -> None:
     fields = {field.name for field in attrs.fields(getattr(oro_sdk.models, shape))}
     assert KNOWN_FIELDS[shape] == fields - {"additional_properties"}
+
+
+def run_with(**fields: object) -> RunListing:
+    row = Row(eval_run_id="r", agent_version_id="a", suite_id=3, status="SUCCESS", is_included=True) | fields
+    return rows.run(Row(row), ExecutionKind.LEGACY)
+
+
+def test_which_runs_count() -> None:
+    assert run_with().counts
+    assert not run_with(status="FAILED").counts
+    assert not run_with(is_included=False).counts
+    assert not run_with(invalidated_at="2026-06-01T00:00:00Z").counts
+
+
+@pytest.mark.parametrize("status", [*rows.RUN_STATUSES, "ASCENDED"])
+def test_which_runs_are_over(status: str) -> None:
+    assert run_with(status=status).is_over == (status not in {"CLAIMED", "RUNNING", "ASCENDED"})
+
+
+@pytest.mark.parametrize("status", [*rows.RACE_STATUSES, "ASCENDED"])
+def test_which_races_are_complete(status: str) -> None:
+    listed: RaceListing = rows.race(Row(race_id="r", status=status), ())
+    assert listed.is_complete == (status == "RACE_COMPLETE")
+
+
+@pytest.mark.parametrize(
+    ("reward", "products"),
+    [({"a": 1}, [{"a": 1}]), ([{"a": 1}, "x", {"b": 2}], [{"a": 1}, {"b": 2}]), (None, None), ([], None), ("x", None)],
+)
+def test_gold_is_a_list_of_products_however_it_is_nested(reward: object, products: object) -> None:
+    suite = rows.suite(Row(suite_id=3))
+    assert rows.problem(Row(problem_id="p", metadata={"reward": reward}), suite).reward == products
+
+
+@pytest.mark.parametrize(
+    ("expected", "persisted", "given", "whole"),
+    [
+        (2, 2, 2, True),
+        (2, 1, 1, False),  # the validator has not sent one yet
+        (2, 2, 1, False),  # it has, and the API does not list it
+        (2, 1, 2, False),
+        (0, 0, 0, True),  # the API says itself that there is nothing
+        (None, 0, 0, False),
+        (None, None, 0, False),
+        (None, 2, 2, True),
+        (None, 2, 1, False),
+        (None, None, 1, True),
+    ],
+)
+def test_when_all_items_of_a_run_are_given(
+    expected: int | None, persisted: int | None, given: int, whole: bool
+) -> None:
+    details = Row(expected_item_count=expected, persisted_item_count=persisted)
+    assert rows.all_given(details, given) is whole
 
 
 @given(st.binary(max_size=200))

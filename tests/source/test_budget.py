@@ -9,7 +9,8 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from service.source.budget import RedisBudget, Unthrottled
+from service.errors import SluiceError
+from service.source.budget import Budget, RedisBudget, Unthrottled
 
 
 @pytest.fixture
@@ -94,6 +95,20 @@ def test_without_redis_each_process_keeps_a_quarter_of_the_rate(host: str) -> No
     began = time.monotonic()
     budget.acquire()
     assert time.monotonic() - began > 0.25
+
+
+@pytest.mark.parametrize("throttled", [True, False])
+def test_a_stop_ends_a_wait_at_once_and_every_later_one(valkey: Redis, host: str, throttled: bool) -> None:
+    stopping = threading.Event()
+    budget: Budget = RedisBudget(valkey, host, 6000, stopping=stopping) if throttled else Unthrottled(stopping)
+    budget.acquire()
+    budget.park(60.0)
+    threading.Timer(0.2, stopping.set).start()
+    began = time.monotonic()
+    for _ in range(2):
+        with pytest.raises(SluiceError, match="STOPPING"):
+            budget.acquire()
+    assert 0.1 < time.monotonic() - began < 0.9
 
 
 def test_unthrottled_waits_for_a_park_alone() -> None:

@@ -3,17 +3,23 @@
 import gzip
 import json
 import logging
+import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
 
+from service.domain.trajectory import ExecutionKind
+from service.errors import SluiceError
 from service.replay.faults import Fault
 from service.replay.server import Replay
-from service.source.calls import SourceRefused
+from service.source.budget import Unthrottled
+from service.source.calls import Calls, No, SourceRefused, open_client
 from service.source.listing import Fetched, FetchTarget, Refused
+from service.source.objects import Caps
 from service.source.oddities import Oddity
 from service.source.oro import OroSource
 from service.source.refusals import Refusal
@@ -84,6 +90,8 @@ def test_a_listing_survives_passing_errors_and_gives_up_on_lasting_ones(replay: 
         (Fault(DOWNLOAD_URL, keep_bytes=10, cut=True), Refusal.TRUNCATED, False),
         (Fault(OBJECTS, status=200, body=b"\x1f\x8bnot gzip at all"), Refusal.BAD_GZIP, True),
         (Fault(OBJECTS, status=200, body=gzip.compress(bytes(4_000_000))), Refusal.GZIP_BOMB, True),
+        (Fault(OBJECTS, status=200, body=b"x" * (8 * 1024 * 1024 + 1)), Refusal.TOO_LARGE, True),
+        (Fault(OBJECTS, status=302, headers={"Location": "//[bad"}), Refusal.FORBIDDEN_HOST, True),
         (Fault(OBJECTS, delay_seconds=3.0), Refusal.TIMEOUT, False),
         (Fault(DOWNLOAD_URL, status=200, body=b"<html>"), Refusal.UNREADABLE_ANSWER, False),
         (Fault(DOWNLOAD_URL, status=200, body=b"[]"), Refusal.UNREADABLE_ANSWER, False),
@@ -133,6 +141,35 @@ def test_hosts_that_are_not_on_the_list_are_never_asked(replay: Replay, source: 
     ):
         replay.faults.add(answering(DOWNLOAD_URL, {"download_url": url}))
         assert refused(source, target) is Refusal.FORBIDDEN_HOST
+
+
+@pytest.mark.parametrize("host", ["a" * 64, "\ud800", "xn--\u2028", "a..b"])
+def test_a_host_that_cannot_be_asked_is_refused_and_never_raised(replay: Replay, host: str) -> None:
+    with open_client(timeout_seconds=2.0) as client:
+        calls = Calls(replay.url, Unthrottled(), client, Caps(), 0.0, threading.Event())
+        assert calls.follow(f"https://{host}.example/o") == No(Refusal.FORBIDDEN_HOST)
+
+
+def test_an_id_that_no_path_can_hold_is_refused_and_never_raised(source: OroSource, target: FetchTarget) -> None:
+    for kind in ExecutionKind:
+        answer = source.fetch(replace(target, kind=kind, problem_id="\ud800", episode_result_id="\ud800"))
+        assert isinstance(answer, Refused)
+
+
+def test_a_stop_ends_the_wait_for_a_listing_and_lets_no_fetch_begin(replay: Replay, target: FetchTarget) -> None:
+    stopping = threading.Event()
+    with open_client(timeout_seconds=2.0) as client:
+        source = OroSource(replay.url, Unthrottled(stopping), client, backoff_seconds=60.0, stopping=stopping)
+        replay.faults.add(Fault("/suites$", status=503))
+        threading.Timer(0.3, stopping.set).start()
+        began = time.monotonic()
+        with pytest.raises(SluiceError, match="STOPPING"):
+            source.suites()
+        assert time.monotonic() - began < 5
+        replay.faults.requests.clear()
+        with pytest.raises(SluiceError, match="STOPPING"):
+            source.fetch(target)
+        assert replay.faults.requests == []
 
 
 def test_nothing_of_a_presigned_url_is_logged(

@@ -83,6 +83,13 @@ def test_which_hosts_may_hold_objects() -> None:
         "http://bucket.s3.amazonaws.com/o",
         "https://amazonaws.com.evil.example/o",
         "https://evilamazonaws.com/o",
+        "https://ec2-3-8-1-2.eu-west-2.compute.amazonaws.com/o",
+        "https://lb-1.us-east-1.elb.amazonaws.com/o",
+        "https://s3.us-east-1.elb.amazonaws.com/o",
+        "https://s3.amazonaws.com.evil.example/o",
+        "https://bucket.s3.eu-west-1.amazonaws.com:22/o",
+        f"https://{'b' * 64}.s3.amazonaws.com/o",
+        "https://b\udcc3cket.s3.amazonaws.com/o",
         "http://127.0.0.1:5432/",
         "https://user@api.oroagents.com/o",
         "ftp://api.oroagents.com/o",
@@ -95,8 +102,33 @@ def test_which_hosts_may_hold_objects() -> None:
     assert local.allows("http://localhost:9999/o")
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "s3.amazonaws.com",
+        "s3.eu-west-1.amazonaws.com",
+        "s3-us-west-2.amazonaws.com",
+        "my.bucket.s3.amazonaws.com",
+        "bucket.s3-us-west-2.amazonaws.com",
+        "bucket.s3.us-gov-west-1.amazonaws.com",
+        "bucket.s3.dualstack.ap-southeast-2.amazonaws.com",
+        "bucket.s3-fips.us-east-1.amazonaws.com",
+        "bucket.s3-accelerate.amazonaws.com",
+        "bucket.s3-accelerate.dualstack.amazonaws.com",
+    ],
+)
+def test_every_way_of_naming_amazons_object_store_is_allowed(host: str) -> None:
+    assert ObjectHosts("https", "api.oroagents.com").allows(f"https://{host}/o?X-Amz-Signature=1")
+
+
 def test_a_redirect_stays_on_scheme_host_and_port() -> None:
     here = "https://a.example:8443/o?secret"
     assert redirect_target(here, "/other") == "https://a.example:8443/other"
-    for elsewhere in ("https://a.example/o", "http://a.example:8443/o", "https://b.example:8443/", "//b.example/"):
+    for elsewhere in (
+        "https://a.example/o",
+        "http://a.example:8443/o",
+        "https://b.example:8443/",
+        "//b.example/",
+        "//[bad",
+    ):
         assert redirect_target(here, elsewhere) is None

@@ -1,6 +1,8 @@
 """The walk over a live server: everything is found once, and each thing that is missing says why."""
 
+import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -8,14 +10,18 @@ import msgspec
 import pytest
 
 from service.domain.trajectory import ExecutionKind, Judgement
+from service.replay.faults import Fault
+from service.replay.recorded import LEGACY, derived_id
 from service.replay.server import Replay, replaying
 from service.source.budget import Unthrottled
 from service.source.calls import SourceRefused, open_client
-from service.source.listing import Fetched, FetchTarget, Refused
+from service.source.listing import Fetched, FetchTarget, Refused, RunItems
 from service.source.oro import OroSource
 from service.source.refusals import Refusal
 from tests.replay.recording import LEGACY_SUITE, problem_id
 from tests.source.conftest import all_items, target_of
+
+EPISODE = {"item_id": "TF8-1", "status": "completed", "episode_result_id": "00000000-0000-5000-8000-000000000001"}
 
 
 def harvest(source: OroSource) -> tuple[Counter[str], list[bytes]]:
@@ -57,6 +63,78 @@ def test_races_come_once_with_the_running_one_first(source: OroSource, replay: R
     assert replay.faults.requests == ["/v1/public/races/current", "/v1/public/races/history"]
 
 
+def test_a_run_is_complete_when_nothing_is_withheld_and_all_is_there(source: OroSource, replay: Replay) -> None:
+    runs = {run.eval_run_id: run for agent in source.agents() for run in source.runs(agent.agent_version_id)}
+    listed = {eval_run_id: source.items(run) for eval_run_id, run in runs.items()}
+    [running] = [race.race_id for race in source.races() if not race.is_complete]
+    withheld = {eval_run_id for eval_run_id, run in runs.items() if run.race_id == running}
+    assert {eval_run_id for eval_run_id, items in listed.items() if not items.complete} == withheld
+    assert withheld
+
+    episodes = next(run for run in runs.values() if run.kind is ExecutionKind.ENVPACK and run.race_id)
+    race = replay.archive.races[episodes.race_id or ""]
+    replay.archive.races[race.race_id] = replace(race, status="RACE_RUNNING")
+    assert source.items(episodes) == RunItems([], complete=False)
+
+
+@pytest.mark.parametrize(
+    ("details", "complete"),
+    [
+        (None, False),
+        ({"detail_released": True, "persisted_item_count": 1, "expected_item_count": 2, "items": [EPISODE]}, False),
+        ({"detail_released": True, "persisted_item_count": 1, "expected_item_count": 1, "items": [EPISODE]}, True),
+        # A row that cannot be read is there all the same: asking again would show no more.
+        ({"detail_released": True, "persisted_item_count": 2, "expected_item_count": 2, "items": [EPISODE, {}]}, True),
+        ({"detail_released": True, "persisted_item_count": 0, "expected_item_count": 0, "items": []}, True),
+        ({"detail_released": False, "persisted_item_count": 0, "expected_item_count": 0, "items": []}, False),
+    ],
+)
+def test_items_still_to_come_leave_a_run_incomplete(
+    source: OroSource, replay: Replay, details: object, complete: bool
+) -> None:
+    run = next(
+        run
+        for agent in source.agents()
+        for run in source.runs(agent.agent_version_id)
+        if run.kind is ExecutionKind.ENVPACK
+    )
+    answer = json.dumps({"eval_run_id": run.eval_run_id, "items": details}).encode()
+    replay.faults.add(Fault("/evaluation-runs/", status=200, body=answer))
+    assert source.items(run).complete is complete
+
+
+def test_a_walk_asks_for_nothing_twice(source: OroSource, replay: Replay) -> None:
+    """One validator's run becomes three, as in a race that three validators ran."""
+    agent = next(run.agent_version_id for run in replay.archive.runs.values() if run.execution_kind == LEGACY)
+    for run in list(replay.archive.runs_of[agent]):
+        for number in range(2):
+            replay.archive.add(replace(run, eval_run_id=derived_id(run.eval_run_id, str(number))))
+    replay.faults.requests.clear()
+    problems, agents = list(source.problems()), list(source.agents())
+    assert problems
+    assert agent in {listed.agent_version_id for listed in agents}
+    runs = source.runs(agent)
+    assert len(runs) == 6
+    for run in runs:
+        assert source.items(run).complete
+    asked = Counter(path.rsplit("/", 1)[-1] for path in replay.faults.requests if "suites/" not in path)
+    # Two phases, each asked for once whatever the number of validators.
+    assert asked["suites"] == 1
+    assert asked["problems"] == 2
+    source.runs(agent)
+    source.items(runs[0])
+    assert replay.faults.requests[-1].endswith("/problems"), "what was kept must not outlive the runs it is about"
+
+
+def test_a_suite_nobody_lists_is_looked_for_once(source: OroSource, replay: Replay) -> None:
+    agent = next(iter(replay.archive.runs_of))
+    row = {"eval_run_id": "r", "agent_version_id": agent, "suite_id": 77, "status": "SUCCESS"}
+    replay.faults.add(Fault("/runs$", status=200, body=json.dumps([row] * 5).encode()))
+    replay.faults.requests.clear()
+    assert source.runs(agent) == []
+    assert [path for path in replay.faults.requests if path.endswith("/suites")] == ["/v1/public/suites"]
+
+
 def test_a_judgement_is_what_the_domain_reads(source: OroSource) -> None:
     judged = [msgspec.convert(item.judgement, Judgement) for item in all_items(source)]
     # Of 2 x 8 released-or-not legacy items per race brittle fails three; of the four episodes every other passed.
@@ -67,7 +145,7 @@ def test_a_judgement_is_what_the_domain_reads(source: OroSource) -> None:
 def test_gold_is_listed_for_the_public_suite_and_the_world_names_an_episode(source: OroSource) -> None:
     legacy = list(source.problems(LEGACY_SUITE))
     assert {problem.problem_id for problem in legacy} == {problem_id(number) for number in range(3)}
-    assert all(isinstance(problem.reward, dict) and problem.query for problem in legacy)
+    assert all(isinstance(problem.reward, list) and problem.query for problem in legacy)
     tasks = [problem for problem in source.problems() if problem.kind is ExecutionKind.ENVPACK]
     assert {task.problem_id for task in tasks} == {"market-1/TF8-composed-Q0", "market-1/TF8-composed-Q1"}
     episodes = {item.problem_id for item in all_items(source) if item.kind is ExecutionKind.ENVPACK}
