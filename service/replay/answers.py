@@ -40,7 +40,7 @@ def json_answer(content: Any, status: int = 200) -> Response:
     return Response(orjson.dumps(content), status_code=status, media_type="application/json")
 
 
-def denied_answer(_: Request, denied: Exception) -> Response:
+async def denied_answer(_: Request, denied: Exception) -> Response:
     """The body of a typed error: `{detail, error_code}`."""
     if not isinstance(denied, Denied):
         raise denied

@@ -15,6 +15,7 @@ def create_app(archive: Archive, presigner: Presigner | None = None) -> FastAPI:
     app.state.archive = archive
     app.state.presigner = presigner or Presigner()
     app.add_exception_handler(Denied, denied_answer)
+    app.router.routes.extend(artifacts.PLAIN_ROUTES)
     app.include_router(routes.router)
     app.include_router(artifacts.router)
     app.add_api_route("/health", _health)

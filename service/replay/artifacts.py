@@ -1,30 +1,26 @@
-"""Artifacts: the request for a presigned URL, the objects behind it, and episode feedback. Embargoes are kept here."""
+"""Artifacts: the request for a presigned URL, the objects behind it, and episode feedback. Embargoes are kept here.
+
+A harvest is two of these requests for each item, so the URLs and the objects are plain Starlette routes: FastAPI's way
+to a handler costs more than all that is done there.
+"""
 
 import gzip
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+from starlette.routing import Route
 
 from service.replay.answers import Denial, Denied, access_denied, json_answer
-from service.replay.lookups import Recorded, agent_named, released_at, run_named
+from service.replay.lookups import Recorded, agent_named, archive_of, released_at, run_named
 from service.replay.presign import Presigner
 from service.replay.recorded import Archive
 from service.replay.shapes import moment
 
 router = APIRouter()
-
-
-def _presigner(request: Request) -> Presigner:
-    presigner: Presigner = request.app.state.presigner
-    return presigner
-
-
-Signing = Annotated[Presigner, Depends(_presigner)]
 
 
 @router.get("/v1/public/episode-results/{episode_result_id}/feedback")
@@ -54,11 +50,14 @@ class ArtifactRequest(BaseModel):
     problem_id: UUID | None = None
 
 
-@router.post("/v1/public/artifacts/download-url")
-async def download_url(archive: Recorded, presigner: Signing, request: Request, body: ArtifactRequest) -> Response:
+async def download_url(request: Request) -> Response:
     """A short-lived URL of one object, or why there is none."""
-    path = _object_path(archive, body)
-    signed, expires_at = presigner.sign(path, datetime.now(UTC))
+    try:
+        wanted = ArtifactRequest.model_validate_json(await request.body())
+    except ValidationError as invalid:
+        faults = invalid.errors(include_url=False, include_context=False, include_input=False)
+        return json_answer({"detail": faults}, 422)
+    signed, expires_at = _presigner(request).sign(_object_path(archive_of(request), wanted), datetime.now(UTC))
     return json_answer({"download_url": f"{request.base_url}{signed.lstrip('/')}", "expires_at": moment(expires_at)})
 
 
@@ -85,20 +84,33 @@ def _object_path(archive: Archive, body: ArtifactRequest) -> str:
     return f"/objects/logs/{run.eval_run_id}/{item.problem_id}.json.gz"
 
 
-@router.get("/objects/logs/{eval_run_id}/{name}")
-async def problem_logs(
-    archive: Recorded, presigner: Signing, request: Request, eval_run_id: str, name: str
-) -> Response:
+async def problem_logs(request: Request) -> Response:
     """The gzip'd dialogue as an object store hands it out: typed application/gzip, no content-encoding."""
-    if not presigner.allows(request.url.path, request.query_params, datetime.now(UTC)):
+    if not _is_signed(request):
         return access_denied()
-    packed = archive.legacy[eval_run_id, name.removesuffix(".json.gz")].packed
-    return Response(packed, media_type="application/gzip")
+    run_and_problem = request.path_params["eval_run_id"], request.path_params["problem_id"]
+    return Response(archive_of(request).legacy[run_and_problem].packed, media_type="application/gzip")
 
 
-@router.get("/objects/code/{agent_version_id}/agent.py")
-async def agent_code(archive: Recorded, presigner: Signing, request: Request, agent_version_id: str) -> Response:
+async def agent_code(request: Request) -> Response:
     """The source of a released agent."""
-    if not presigner.allows(request.url.path, request.query_params, datetime.now(UTC)):
+    if not _is_signed(request):
         return access_denied()
-    return Response(archive.agents[agent_version_id].code, media_type="text/x-python")
+    agent = archive_of(request).agents[request.path_params["agent_version_id"]]
+    return Response(agent.code, media_type="text/x-python")
+
+
+def _presigner(request: Request) -> Presigner:
+    presigner: Presigner = request.app.state.presigner
+    return presigner
+
+
+def _is_signed(request: Request) -> bool:
+    return _presigner(request).allows(request.url.path, request.query_params, datetime.now(UTC))
+
+
+PLAIN_ROUTES = (
+    Route("/v1/public/artifacts/download-url", download_url, methods=["POST"]),
+    Route("/objects/logs/{eval_run_id}/{problem_id}.json.gz", problem_logs),
+    Route("/objects/code/{agent_version_id}/agent.py", agent_code),
+)

@@ -10,13 +10,14 @@ from service.replay.answers import Denial, Denied
 from service.replay.recorded import AgentVersion, Archive, Race, Run, Suite
 
 
-def _archive(request: Request) -> Archive:
+def archive_of(request: Request) -> Archive:
+    """The archive this server serves."""
     archive: Archive = request.app.state.archive
     return archive
 
 
-Recorded = Annotated[Archive, Depends(_archive)]
-"""The archive this server serves, as a route asks for it."""
+Recorded = Annotated[Archive, Depends(archive_of)]
+"""The same, as a route asks for it."""
 
 
 def race_named(archive: Archive, race_id: UUID) -> Race:

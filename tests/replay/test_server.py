@@ -66,6 +66,14 @@ def test_a_server_that_behaves_keeps_no_faults_and_signs_under_its_own_key(recor
         assert httpx.get(url.replace(one.url, other.url)).status_code == HTTPStatus.FORBIDDEN
 
 
+@pytest.mark.parametrize("body", [b"", b"\xff{", b"[]", b'{"artifact_type": "AGENT_CODE", "agent_version_id": "x"}'])
+def test_a_request_for_a_url_that_makes_no_sense_is_unprocessable(replay: Replay, body: bytes) -> None:
+    answer = httpx.post(f"{replay.url}/v1/public/artifacts/download-url", content=body)
+    assert answer.status_code == HTTPStatus.UNPROCESSABLE_ENTITY
+    assert answer.json()["detail"][0]["msg"]
+    assert httpx.get(f"{replay.url}/v1/public/artifacts/download-url").status_code == HTTPStatus.METHOD_NOT_ALLOWED
+
+
 def object_url(replay: Replay) -> str:
     (run_id, name) = next(key for key, item in replay.archive.legacy.items() if item.packed)
     wanted = {
