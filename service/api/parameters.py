@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
+from service.domain.manifest import SNAPSHOT_ID
 from service.store.statistics import Dimension
 
 TEXT = r"^[^\x00]*$"
@@ -24,7 +25,7 @@ By = Annotated[
 After = Annotated[int, Query(ge=0, le=BIGINT_MAX, description="Only ids above this one: `next_after` of a page.")]
 Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="Rows at most.")]
 TrajectoryId = Annotated[int, Path(ge=1, le=BIGINT_MAX)]
-SnapshotId = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="Sha256 that names the snapshot.")]
+SnapshotId = Annotated[str, Path(pattern=f"^{SNAPSHOT_ID}$", description="Sha256 that names the snapshot.")]
 
 
 def dimensions(by: str) -> list[Dimension]:

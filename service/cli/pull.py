@@ -1,8 +1,8 @@
 """`sluice pull`: a snapshot from a running service into a folder, whole and verified. Trusts no name and no byte."""
 
-import hashlib
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
@@ -12,9 +12,18 @@ import typer
 
 from service.cli.options import AsJson
 from service.cli.output import note, print_json
-from service.cli.reaudit import manifest_id
-from service.domain.manifest import AUDIT_NAME, CARD_NAME, MANIFEST_NAME, STATUS_NAME, FileEntry, Manifest
+from service.domain.manifest import (
+    AUDIT_NAME,
+    CARD_NAME,
+    MANIFEST_NAME,
+    SNAPSHOT_ID,
+    STATUS_NAME,
+    FileEntry,
+    Manifest,
+    id_of,
+)
 from service.errors import ErrorCode, SluiceError
+from service.store.shards import sha256_of
 
 TIMEOUT_SECONDS = 60.0
 TRIES = 6
@@ -23,7 +32,8 @@ PAUSE_SECONDS = 0.5
 CHUNK_BYTES = 1 << 20
 DOCUMENT_LIMIT_BYTES = 64 << 20
 PARTIAL = ".partial"
-SNAPSHOT_ID = re.compile(r"[0-9a-f]{64}")
+PLAIN = {"Accept-Encoding": "identity"}
+"""An encoded answer would make offsets mean something else, and could hold far more than its size."""
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a published snapshot.")]
 Url = Annotated[str, typer.Option("--url", help="Base URL of a Sluice service.")]
@@ -32,10 +42,10 @@ Dest = Annotated[Path, typer.Option("--dest", help="Folder to put the files in; 
 
 def command(snapshot_id: Id, url: Url, dest: Dest, as_json: AsJson = False) -> None:
     """Download a snapshot; what is there already is not fetched again."""
-    if not SNAPSHOT_ID.fullmatch(snapshot_id):
+    if not re.fullmatch(SNAPSHOT_ID, snapshot_id):
         raise SluiceError(ErrorCode.BAD_INPUT, f"{snapshot_id!r} is no snapshot id: 64 hexadecimal digits")
     base = f"{url.rstrip('/')}/v1/snapshots/{snapshot_id}/files"
-    with httpx.Client(timeout=TIMEOUT_SECONDS) as client:
+    with httpx.Client(timeout=TIMEOUT_SECONDS, headers=PLAIN) as client:
         content = _document(client, f"{base}/{MANIFEST_NAME}")
         manifest = _manifest(content, snapshot_id)
         _claim(dest, snapshot_id)
@@ -57,7 +67,7 @@ def _manifest(content: bytes, snapshot_id: str) -> Manifest:
         manifest = msgspec.json.decode(content, type=Manifest)
     except msgspec.DecodeError as error:
         raise SluiceError(ErrorCode.DIGEST_MISMATCH, "the service's manifest cannot be read") from error
-    if not manifest.snapshot_id == snapshot_id == manifest_id(manifest):
+    if not manifest.snapshot_id == snapshot_id == id_of(manifest.spec_digest, manifest.parts):
         raise SluiceError(ErrorCode.DIGEST_MISMATCH, "the service's manifest does not have the digest it is named by")
     return manifest
 
@@ -65,7 +75,13 @@ def _manifest(content: bytes, snapshot_id: str) -> Manifest:
 def _claim(dest: Path, snapshot_id: str) -> None:
     """Refuse a folder that holds another snapshot."""
     present = dest / MANIFEST_NAME
-    if present.is_file() and msgspec.json.decode(present.read_bytes(), type=Manifest).snapshot_id != snapshot_id:
+    try:
+        held = (
+            msgspec.json.decode(present.read_bytes(), type=Manifest).snapshot_id if present.is_file() else snapshot_id
+        )
+    except msgspec.DecodeError:
+        held = "something else"
+    if held != snapshot_id:
         raise SluiceError(ErrorCode.BAD_INPUT, f"{dest} holds another snapshot; choose another folder")
     dest.mkdir(parents=True, exist_ok=True)
 
@@ -78,25 +94,38 @@ def _below(dest: Path, name: str) -> Path:
     return dest.joinpath(*path.parts)
 
 
+class _Passing(Exception):
+    """A fault that another try may get over."""
+
+
 def _fetch(client: httpx.Client, url: str, path: Path, entry: FileEntry) -> None:
     """Fetch one file, going on where an earlier try ended; it appears under its name once its sha256 is right."""
-    if path.is_file() and _sha256(path) == entry.sha256:
+    if path.is_file() and sha256_of(path) == entry.sha256:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL)
-    for attempt in range(TRIES):
-        if attempt:
-            time.sleep(PAUSE_SECONDS * 2 ** (attempt - 1))
+    code, fault = ErrorCode.SERVICE_UNAVAILABLE, ""
+    for _ in _tries():
         try:
             _continue(client, url, partial, entry)
-        except httpx.TransportError as error:
-            note(f"{entry.name}: {type(error).__name__}; trying again")
-            continue
-        if _sha256(partial) == entry.sha256:
-            partial.replace(path)
-            return
-        partial.unlink()
-    raise SluiceError(ErrorCode.DIGEST_MISMATCH, f"{entry.name} could not be fetched with the sha256 it should have")
+        except (_Passing, httpx.TransportError) as error:
+            code, fault = ErrorCode.SERVICE_UNAVAILABLE, _told(error)
+        else:
+            if sha256_of(partial) == entry.sha256:
+                partial.replace(path)
+                return
+            partial.unlink()
+            code, fault = ErrorCode.DIGEST_MISMATCH, "it does not have the sha256 it should have"
+        note(f"{entry.name}: {fault}")
+    raise SluiceError(code, f"{entry.name} could not be fetched: {fault}")
+
+
+def _tries() -> Iterator[None]:
+    """As often as something is tried, with a growing pause before each further try."""
+    yield
+    for number in range(TRIES - 1):
+        time.sleep(PAUSE_SECONDS * 2**number)
+        yield
 
 
 def _continue(client: httpx.Client, url: str, partial: Path, entry: FileEntry) -> None:
@@ -108,8 +137,7 @@ def _continue(client: httpx.Client, url: str, partial: Path, entry: FileEntry) -
         partial.touch()
         return
     headers = {"Range": f"bytes={present}-", "If-Range": f'"{entry.sha256}"'} if present else {}
-    # Encoded transfer would make offsets mean something else.
-    with client.stream("GET", url, headers={"Accept-Encoding": "identity", **headers}) as answer:
+    with client.stream("GET", url, headers=headers) as answer:
         _require_success(answer)
         resumed = answer.status_code == httpx.codes.PARTIAL_CONTENT
         with partial.open("ab" if resumed else "wb") as file:
@@ -120,29 +148,56 @@ def _continue(client: httpx.Client, url: str, partial: Path, entry: FileEntry) -
 
 
 def _document(client: httpx.Client, url: str) -> bytes:
-    try:
-        answer = client.get(url)
-    except httpx.TransportError as error:
-        raise SluiceError(ErrorCode.SERVICE_UNAVAILABLE, f"{url} does not answer: {error}") from error
-    _require_success(answer)
-    if len(answer.content) > DOCUMENT_LIMIT_BYTES:
-        raise SluiceError(ErrorCode.BAD_INPUT, f"{url} is larger than any such document")
-    return answer.content
+    """A whole document, counted as it comes in.
+
+    Raises:
+        SluiceError: BAD_INPUT when it is larger than any such document, else as the service answers.
+    """
+    fault = ""
+    for _ in _tries():
+        try:
+            return _read_document(client, url)
+        except (_Passing, httpx.TransportError) as error:
+            fault = _told(error)
+            if isinstance(error, httpx.ConnectError):
+                break
+            note(fault)
+    raise SluiceError(ErrorCode.SERVICE_UNAVAILABLE, f"{url} could not be fetched: {fault}")
+
+
+def _read_document(client: httpx.Client, url: str) -> bytes:
+    content = bytearray()
+    with client.stream("GET", url) as answer:
+        _require_success(answer)
+        for chunk in answer.iter_raw(CHUNK_BYTES):
+            content += chunk
+            if len(content) > DOCUMENT_LIMIT_BYTES:
+                raise SluiceError(ErrorCode.BAD_INPUT, f"{url} is larger than any such document")
+    return bytes(content)
 
 
 def _require_success(answer: httpx.Response) -> None:
-    if answer.is_success:
-        return
-    code = ErrorCode.NOT_FOUND if answer.status_code == httpx.codes.NOT_FOUND else ErrorCode.SERVICE_UNAVAILABLE
-    raise SluiceError(code, f"the service answered {answer.status_code} for {answer.url}")
+    """Let only an answer through that holds what was asked for, byte by byte.
+
+    Raises:
+        _Passing: the service is busy or failing.
+        SluiceError: it will not answer otherwise.
+    """
+    told = f"the service answered {answer.status_code} for {answer.url}"
+    if answer.is_server_error or answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
+        raise _Passing(told)
+    if not answer.is_success:
+        code = ErrorCode.NOT_FOUND if answer.status_code == httpx.codes.NOT_FOUND else ErrorCode.SERVICE_UNAVAILABLE
+        raise SluiceError(code, told)
+    if answer.headers.get("Content-Encoding", "identity") != "identity":
+        raise SluiceError(ErrorCode.BAD_INPUT, f"{answer.url} came encoded, which was not asked for")
+
+
+def _told(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 def _put(path: Path, content: bytes) -> None:
     partial = path.with_name(path.name + PARTIAL)
     partial.write_bytes(content)
     partial.replace(path)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -11,12 +11,12 @@ import zstandard
 from sqlalchemy import Engine
 
 from service.domain.audit import AuditReport, AuditRow, Check, audit
-from service.domain.canonical import digest
-from service.domain.manifest import FileEntry, Manifest
+from service.domain.manifest import FileEntry, Manifest, id_of, rows_digest
 from service.domain.policy import DEFAULT_POLICIES
 from service.store.auditing import KnownAnswers, known_answers
 from service.store.engine import reading
 from service.store.files import FileStore
+from service.store.shards import sha256_of
 
 EXAMPLES = 5
 NOTHING_KNOWN = KnownAnswers(frozenset(), frozenset())
@@ -45,7 +45,7 @@ def reaudit(engine: Engine, files: FileStore, snapshot_id: str) -> AuditReport:
     manifest = files.manifest(snapshot_id)
     with reading(engine) as session:
         known = known_answers(session, snapshot_id)
-    damaged = [entry.name for entry in manifest.files if _sha256(files.path(snapshot_id, entry.name)) != entry.sha256]
+    damaged = [entry.name for entry in manifest.files if not _is_intact(files.path(snapshot_id, entry.name), entry)]
     rows: list[AuditRow] = []
     digests: dict[str, list[str]] = defaultdict(list)
     for entry in _row_files(manifest):
@@ -85,20 +85,14 @@ def _wrong_parts(manifest: Manifest, digests: Mapping[str, list[str]]) -> list[s
     wrong = []
     for part in manifest.parts:
         name = f"{part.config}/{part.split}"
-        found = sorted(digests.get(name, []))
-        if len(found) != part.rows or hashlib.sha256("\n".join(found).encode()).hexdigest() != part.digest:
+        found = digests.get(name, [])
+        if len(found) != part.rows or rows_digest(found) != part.digest:
             wrong.append(name)
     return wrong
 
 
 def _names_itself(manifest: Manifest) -> bool:
-    return manifest.snapshot_id == manifest_id(manifest)
-
-
-def manifest_id(manifest: Manifest) -> str:
-    """The id that a manifest's own digests give; another id means that it was changed."""
-    parts = {f"{part.config}/{part.split}": part.digest for part in manifest.parts if part.rows}
-    return digest({"spec": manifest.spec_digest, "rows": parts})
+    return manifest.snapshot_id == id_of(manifest.spec_digest, manifest.parts)
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -107,11 +101,8 @@ def _lines(path: Path) -> Iterator[bytes]:
             yield line.rstrip(b"\n")
 
 
-def _sha256(path: Path) -> str | None:
-    if not path.is_file():
-        return None
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _is_intact(path: Path, entry: FileEntry) -> bool:
+    return path.is_file() and sha256_of(path) == entry.sha256
 
 
 def _check(name: str, faults: list[str]) -> Check:

@@ -18,6 +18,8 @@ from service.domain.selection import SELECTION_1, SelectionPolicy
 
 MANIFEST_VERSION = "sluice-manifest/1"
 FORMATS = ("parquet", "jsonl.zst")
+SNAPSHOT_ID = r"[0-9a-f]{64}"
+"""Pattern of an id, to be matched as a whole."""
 
 MANIFEST_NAME = "manifest.json"
 AUDIT_NAME = "audit.json"

@@ -21,6 +21,7 @@ from service.domain.manifest import (
     AUDIT_NAME,
     CARD_NAME,
     MANIFEST_NAME,
+    SNAPSHOT_ID,
     STATUS_NAME,
     FileEntry,
     Manifest,
@@ -34,7 +35,7 @@ from service.domain.records import Row, Split
 from service.errors import ErrorCode, SluiceError
 from service.store.shards import PartWriter
 
-_ID = re.compile(r"[0-9a-f]{64}")
+_ID = re.compile(SNAPSHOT_ID)
 _DRAFT_PREFIX = ".draft-"
 _DOCUMENTS = frozenset({MANIFEST_NAME, AUDIT_NAME, CARD_NAME, STATUS_NAME})
 

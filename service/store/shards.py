@@ -97,13 +97,14 @@ class _Shard:
                 format=form,
                 rows=self.rows,
                 bytes=(self._root / name).stat().st_size,
-                sha256=_sha256(self._root / name),
+                sha256=sha256_of(self._root / name),
             )
             for form, name in self._names.items()
         ]
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Sha256 hex of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

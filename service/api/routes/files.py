@@ -1,6 +1,5 @@
 """Files of snapshots. Only names that the manifest lists are files, so no path a caller writes is ever opened."""
 
-import hashlib
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
@@ -12,6 +11,7 @@ from service.api.downloads import Download
 from service.api.parameters import TEXT, SnapshotId
 from service.api.routes.snapshots import published
 from service.domain.manifest import STATUS_NAME
+from service.store.shards import sha256_of
 
 router = APIRouter(tags=["snapshots"])
 
@@ -50,7 +50,7 @@ def _file(context: Context, session: Session, snapshot_id: str, name: str) -> Re
     snapshot = published(session, snapshot_id)
     path = context.files.path(snapshot_id, name)
     listed = {entry["name"]: entry["sha256"] for entry in snapshot.manifest["files"]}
-    sha256 = listed.get(name) or hashlib.sha256(path.read_bytes()).hexdigest()
+    sha256 = listed.get(name) or sha256_of(path)
     return Download(
         path,
         etag=sha256,
