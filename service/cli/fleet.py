@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.cli.output import note
-from service.config import Settings
+from service.config import WORKER_STOP_SECONDS, Settings
 from service.errors import ErrorCode, SluiceError
 
 FIRST_PAUSE_SECONDS = 0.5
@@ -18,8 +18,8 @@ LONGEST_PAUSE_SECONDS = 30.0
 STEADY_SECONDS = 60.0
 """A worker that ran this long was well: earlier deaths no longer count."""
 DEATHS_IN_A_ROW = 6
-STOP_SECONDS = 45.0
-"""Longer than a worker gives its own handlers to end."""
+STOP_SECONDS = 2 * WORKER_STOP_SECONDS + 5.0
+"""Longer than a worker takes: so long for its handlers, as long again for its loops, and a moment to leave."""
 LOG_KEPT_BYTES = 16 << 20
 
 

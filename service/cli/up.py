@@ -15,6 +15,7 @@ from service.cli.joined import Joined, joined
 from service.cli.options import AsJson, DataDir, Once, Port, settings
 from service.cli.output import note, print_summary
 from service.cli.serving import serving
+from service.cli.stalling import Patience
 from service.cli.stopping import stop_on_signals
 from service.cli.watching import Look, look, view
 from service.config import Settings
@@ -65,6 +66,9 @@ def run(chosen: Settings, stopping: threading.Event, *, once: bool, as_json: boo
     Returns:
         Exit status: 0, or with `once` 1 when there is no snapshot of the present corpus and 130 when stopped early.
     """
+    if once:
+        # There is one snapshot to wait for: that of everything the source has.
+        chosen = chosen.model_copy(update={"release_interval_seconds": 0.0})
     check_source(chosen.source_url, must_answer=once)
     chosen.data_dir.mkdir(parents=True, exist_ok=True)
     with joined(chosen, migrating=True) as at:
@@ -101,7 +105,7 @@ def check_source(url: str, *, must_answer: bool) -> None:
 
 def _watch(at: Joined, workers: Fleet, stopping: threading.Event, begun: int, *, once: bool) -> bool:
     """Tend the workers and show progress; True once all is done, False when told to stop."""
-    pause = 0.0
+    pause, patience = 0.0, Patience()
     with view() as shown:
         while not stopping.wait(pause):
             workers.tend()
@@ -113,9 +117,22 @@ def _watch(at: Joined, workers: Fleet, stopping: threading.Event, begun: int, *,
             shown.show(seen)
             if once and seen.is_done:
                 return True
-            if once and not seen.walked and len(seen.errors) >= BROKEN_WALKS:
-                raise SluiceError(ErrorCode.SERVICE_UNAVAILABLE, f"the source cannot be walked: {seen.errors[-1]}")
+            if once:
+                _require_hope(seen, patience)
     return False
+
+
+def _require_hope(seen: Look, patience: Patience) -> None:
+    """Go on waiting only while something may still come of it.
+
+    Raises:
+        SluiceError: SERVICE_UNAVAILABLE when the source cannot be walked, or nothing moves any more.
+    """
+    if not seen.walked and len(seen.errors) >= BROKEN_WALKS:
+        raise SluiceError(ErrorCode.SERVICE_UNAVAILABLE, f"the source cannot be walked: {seen.errors[-1]}")
+    stuck = patience.ends(seen, time.monotonic())
+    if stuck is not None:
+        raise SluiceError(ErrorCode.SERVICE_UNAVAILABLE, stuck)
 
 
 def _try_look(at: Joined, begun: int) -> Look | None:

@@ -6,15 +6,16 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich import progress as bars
 from sqlalchemy import Engine
 
 from service.cli.output import note, notes
 from service.domain.policy import DEFAULT_POLICIES
 from service.store import ledger, walks
-from service.store import progress as left
 from service.store.engine import reading
 from service.store.models import LedgerState
+from service.store.progress import Progress, progress
+from service.store.standing import Standing, standing
 
 SETTLED = frozenset({LedgerState.FETCHED, LedgerState.GONE})
 LINE_SECONDS = 5.0
@@ -32,23 +33,28 @@ class Look(NamedTuple):
     """Whether a walk begun since the start has been completed."""
     errors: list[str]
     """Why walks begun since the start were broken off."""
-    left: left.Progress
+    reasons: dict[str, int]
+    """Items that are still to come and were not given, by reason."""
+    backlog: Progress
+    """What each stage has left."""
+    signs: Standing
+    """Whether anything moves."""
 
     @property
     def is_done(self) -> bool:
         """Whether the source has nothing more to give and no stage has anything to do."""
-        return self.walked and self.left.idle
+        return self.walked and self.backlog.idle
 
     @property
     def doing(self) -> str:
         """What is being worked on."""
         stages = {
-            "walking the source": not self.walked or self.left.walking,
-            "harvesting": bool(self.left.items_pending),
-            "judging": self.left.unjudged,
-            "clustering": self.left.clustering_due,
-            "drawing pools": self.left.assignment_due,
-            "releasing": self.left.release_due,
+            "walking the source": not self.walked or self.backlog.walking,
+            "harvesting": bool(self.backlog.items_pending),
+            "judging": self.backlog.unjudged,
+            "clustering": self.backlog.clustering_due,
+            "drawing pools": self.backlog.assignment_due,
+            "releasing": self.backlog.release_due,
         }
         return next((name for name, is_due in stages.items() if is_due), "up to date")
 
@@ -62,12 +68,18 @@ def look(engine: Engine, begun: int) -> Look:
     """
     with reading(engine) as session:
         counts = ledger.counts(session)
+        reasons: dict[str, int] = {}
+        for count in counts:
+            if count.state not in SETTLED and count.reason is not None:
+                reasons[count.reason] = reasons.get(count.reason, 0) + count.items
         return Look(
             items=sum(count.items for count in counts),
             settled=sum(count.items for count in counts if count.state in SETTLED),
             walked=walks.completed_after(session, begun),
             errors=walks.errors_after(session, begun),
-            left=left.progress(session, DEFAULT_POLICIES, datetime.now(UTC)),
+            reasons=reasons,
+            backlog=progress(session, DEFAULT_POLICIES, datetime.now(UTC)),
+            signs=standing(session),
         )
 
 
@@ -94,12 +106,12 @@ class _Lines:
 class _Bars:
     """One bar that renews itself."""
 
-    def __init__(self, bars: Progress) -> None:
-        self._bars = bars
-        self._task = bars.add_task("starting", total=None)
+    def __init__(self, shown: bars.Progress) -> None:
+        self._shown = shown
+        self._task = shown.add_task("starting", total=None)
 
     def show(self, seen: Look) -> None:
-        self._bars.update(
+        self._shown.update(
             self._task, description=seen.doing, completed=seen.settled, total=seen.items or None, refresh=True
         )
 
@@ -111,11 +123,11 @@ def view() -> Iterator[View]:
         yield _Lines()
         return
     columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description:<18}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("items"),
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description:<18}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TextColumn("items"),
     )
-    with Progress(*columns, console=notes, transient=True) as bars:
-        yield _Bars(bars)
+    with bars.Progress(*columns, console=notes, transient=True) as shown:
+        yield _Bars(shown)
