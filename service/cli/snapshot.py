@@ -2,12 +2,14 @@
 
 import time
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 from dramatiq.brokers.redis import RedisBroker
+from sqlalchemy.orm import Session
 
-from service.cli.joined import joined
+from service.cli.joined import Joined, joined
 from service.cli.options import AsJson, DataDir, settings
 from service.cli.output import note, print_json, print_table
 from service.cli.reaudit import reaudit
@@ -15,15 +17,19 @@ from service.domain.policy import DEFAULT_POLICIES
 from service.errors import ErrorCode, SluiceError
 from service.queue.broker import open_broker, outstanding, send, unfetched
 from service.queue.messages import Message, Stage
-from service.store import snapshots
+from service.store import pools, snapshots
 from service.store.engine import reading
 from service.store.files import FileStore
+from service.store.progress import progress
 from service.store.summary import figures, summarise
 
 GLOBAL_STAGES = (Stage.CLUSTER, Stage.ASSIGN, Stage.SNAPSHOT)
 UNFETCHED_SECONDS = 10.0
 """With no worker fetching the request for so long, there is none."""
 POLL_SECONDS = 0.2
+TRIES = 20
+PAUSE_SECONDS = 1.0
+"""All tries together last longer than the lease of a worker that died."""
 
 SnapshotId = Annotated[str, typer.Argument(metavar="ID", help="Id of a published snapshot.")]
 
@@ -32,12 +38,14 @@ app = typer.Typer(help="Make, list and audit snapshots.", no_args_is_help=True)
 
 @app.command()
 def create(data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Have the running workers release the corpus as it is now; exit 1 when they refuse."""
+    """Have the running workers release the corpus as it is now; exit 1 when they refuse or cannot."""
     with joined(settings(data_dir=data_dir)) as at:
-        assert at.settings.redis_url is not None
-        _ask_and_wait(open_broker(at.settings.redis_url))
+        stuck = _release(at)
         with reading(at.engine) as session:
             summary = summarise(session, DEFAULT_POLICIES.rules.digest)
+    if stuck:
+        note(f"no snapshot: still to be done are {', '.join(stuck)}; the workers' logs say why")
+        raise typer.Exit(1)
     if summary.snapshot is not None:
         if as_json:
             print_json(asdict(summary.snapshot))
@@ -78,6 +86,39 @@ def audit(snapshot_id: SnapshotId, data_dir: DataDir = None, as_json: AsJson = F
         print_table(f"Audit of {snapshot_id}", ("check", "outcome", "faults", "examples"), rows)
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _release(at: Joined) -> list[str]:
+    """Have the workers release the corpus as it is now; returns what they left undone, nothing when it is released.
+
+    One that handles a request while another holds its lease does nothing, so the request is repeated for a while. What
+    the harvest brings meanwhile makes the stages due again, and is not waited for.
+
+    Raises:
+        SluiceError: SERVICE_UNAVAILABLE when no worker takes the request up.
+    """
+    assert at.settings.redis_url is not None
+    broker = open_broker(at.settings.redis_url)
+    with reading(at.engine) as session:
+        newest = pools.latest(session)
+    due: list[str] = []
+    for attempt in range(TRIES):
+        if attempt:
+            time.sleep(PAUSE_SECONDS)
+        _ask_and_wait(broker)
+        with reading(at.engine) as session:
+            due = _due(session)
+            decided = snapshots.latest_release(session)
+        if not due or (decided is not None and decided.assignment_id > (newest.assignment_id if newest else 0)):
+            return []
+    return due
+
+
+def _due(session: Session) -> list[str]:
+    """Names of the global stages that have something to do."""
+    left = progress(session, DEFAULT_POLICIES, datetime.now(UTC))
+    stages = {"clustering": left.clustering_due, "pools": left.assignment_due, "the release": left.release_due}
+    return [name for name, is_due in stages.items() if is_due]
 
 
 def _ask_and_wait(broker: RedisBroker) -> None:
