@@ -66,7 +66,7 @@ def main() -> None:
             write_demo(Path(folder))
             items = recorded(Path(folder))
     decompress = zstandard.ZstdDecompressor().decompress
-    count_tokens = qwen_token_counter()
+    count_tokens = qwen_token_counter(SLUICE_1.token_method)
     legacy = ExecutionKind.LEGACY
     floor = microseconds(items, lambda payload, _: legacy_wire.decode(decompress(payload)))
     parsed = microseconds(items, lambda payload, _: parse(decompress(payload), legacy))

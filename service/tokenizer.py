@@ -88,12 +88,22 @@ def qwen_tokens(text: str) -> list[int]:
     return encoding.encode(text, allowed_special="all")
 
 
-def qwen_token_counter() -> Callable[[str], int]:
+def qwen_token_counter(method: str) -> Callable[[str], int]:
     """A function from text to its number of Qwen3 tokens.
 
+    Args:
+        method: the counting method that the rules in force name.
+
     Raises:
-        SluiceError: PREREQUISITE_MISSING, at once rather than at the first count.
+        SluiceError: PREREQUISITE_MISSING, at once rather than at the first count, when the method is another or the
+            vocabulary cannot be loaded.
     """
+    if method != TOKEN_COUNT_METHOD:
+        raise SluiceError(
+            ErrorCode.PREREQUISITE_MISSING,
+            f"the rules count tokens by {method!r}, and only {TOKEN_COUNT_METHOD!r} is at hand",
+            method=method,
+        )
     qwen_encoding()
     return _count
 

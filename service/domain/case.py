@@ -14,7 +14,7 @@ from service.domain.chat_size import bytes_at_most
 from service.domain.prompts import tool_set
 from service.domain.provenance import Evidence, Provenance
 from service.domain.rules import RuleSet
-from service.domain.trajectory import ANSWER_TOOLS, ToolCall, Trajectory
+from service.domain.trajectory import TOOLS, ToolCall, Trajectory
 
 
 class Case:
@@ -42,7 +42,8 @@ class Case:
     @cached_property
     def answers(self) -> list[ToolCall]:
         """Calls that name the products settled on, failed ones left out."""
-        return [call for call in self.calls if call.name in ANSWER_TOOLS and call.error_code is None]
+        tools = TOOLS[self.trajectory.kind].answer
+        return [call for call in self.calls if call.name in tools and call.error_code is None]
 
     @cached_property
     def results(self) -> list[bytes]:

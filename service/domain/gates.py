@@ -10,12 +10,7 @@ from enum import StrEnum
 from service.domain.case import Case, spelled
 from service.domain.provenance import TERMINATE, StructuralClass
 from service.domain.replies import call_key
-from service.domain.trajectory import ANSWER_TOOLS, Defect, ExecutionKind, ToolCall, product_ids
-
-NAMING_TOOLS = ANSWER_TOOLS | {"view_product_information"}
-"""Tools whose product ids must have been seen before."""
-ENVPACK_FAULTS = frozenset({"environment_error", "verifier_error"})
-ENVPACK_ENDINGS = frozenset({"placed_order", "declined"})
+from service.domain.trajectory import TOOLS, Defect, ExecutionKind, ToolCall, product_ids
 
 
 class Reason(StrEnum):
@@ -101,7 +96,7 @@ def _unreadable(case: Case) -> Reason | None:
 def _harness_fault(case: Case) -> Reason | None:
     feedback = case.trajectory.feedback
     outcome = case.evidence.judgement.outcome or (feedback.outcome if feedback else None)
-    return Reason.HARNESS_FAULT if outcome in ENVPACK_FAULTS else None
+    return Reason.HARNESS_FAULT if outcome in case.rules.episode_faults else None
 
 
 def _pairing(case: Case) -> Reason | None:
@@ -132,7 +127,7 @@ def _over_budget(case: Case) -> bool:
 
 def _think_then_stop(case: Case) -> Reason | None:
     last = {call.name for call in case.trajectory.steps[-1].calls}
-    return None if last & (ANSWER_TOOLS | {TERMINATE}) else Reason.THINK_THEN_STOP
+    return None if last & (TOOLS[case.trajectory.kind].answer | {TERMINATE}) else Reason.THINK_THEN_STOP
 
 
 def _terminated(case: Case) -> Reason | None:
@@ -144,7 +139,7 @@ def _terminated(case: Case) -> Reason | None:
 def _ended(case: Case) -> Reason | None:
     feedback = case.trajectory.feedback
     ending = feedback.termination_code if feedback else None
-    return None if ending in ENVPACK_ENDINGS else Reason.NO_TERMINAL_ACTION
+    return None if ending in case.rules.episode_endings else Reason.NO_TERMINAL_ACTION
 
 
 def _success(case: Case) -> Reason | None:
@@ -186,9 +181,11 @@ def _grounded(case: Case) -> Reason | None:
     """Ids that an answer or a view names must stand in the query or in a result that came before."""
     if not case.rules.require_grounded_ids:
         return None
+    tools = TOOLS[case.trajectory.kind]
+    naming = tools.view | tools.answer
     seen = bytearray(spelled(case.trajectory.query))
     for call, result in zip(case.calls, case.results, strict=True):
-        named = product_ids(call.arguments) if call.name in NAMING_TOOLS else ()
+        named = product_ids(call.arguments) if call.name in naming else ()
         if not all(_shown(name, seen) for name in named):
             return Reason.UNGROUNDED_ID
         seen += result

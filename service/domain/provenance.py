@@ -13,6 +13,7 @@ import msgspec
 
 from service.domain import canonical, trust
 from service.domain.replies import ReplyCalls, call_key, calls_in, mentions, plain_text
+from service.domain.rules import EVIDENCE_1, EvidenceRule
 from service.domain.trajectory import ExecutionKind, Judgement, Step, ToolCall, Trajectory
 
 TERMINATE = "terminate"
@@ -97,7 +98,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Positive evidence that a kept row should have and this one lacks."""
 
 
-def attribute(trajectory: Trajectory, evidence: Evidence) -> Provenance:
+def attribute(trajectory: Trajectory, evidence: Evidence, limits: EvidenceRule = EVIDENCE_1) -> Provenance:
     """Attribute every call of a trajectory and grade the evidence.
 
     Content decides: a call that stands in a reply is the model's, whatever the times say. Times only tell which lost
@@ -106,7 +107,7 @@ def attribute(trajectory: Trajectory, evidence: Evidence) -> Provenance:
     replies = [calls_in(inference) for inference in trajectory.inferences]
     held = _held_calls(trajectory, replies)
     backing = trust.search_backing(trajectory)
-    contradictions = trust.contradictions(trajectory, evidence.judgement, backing)
+    contradictions = trust.contradictions(trajectory, evidence.judgement, backing, limits)
     grade = Trust.CONTRADICTED if contradictions else Trust.CLAIMED
     log = _Log(trajectory, evidence, replies, backing)
     prompts = _prompts(trajectory, held)
@@ -124,10 +125,10 @@ def attribute(trajectory: Trajectory, evidence: Evidence) -> Provenance:
     return Provenance(
         calls=tuple(calls),
         think_verbatim=_think_verbatim(trajectory),
-        structural_class=_structural_class(trajectory, issuers, grade, trust.echoes(trajectory, prompts)),
+        structural_class=_structural_class(trajectory, issuers, grade, trust.echoes(trajectory, prompts, limits)),
         trust=grade,
         contradictions=contradictions,
-        unsupported=trust.missing(trajectory, evidence.judgement, backing, prompts),
+        unsupported=trust.missing(trajectory, evidence.judgement, backing, prompts, limits),
     )
 
 

@@ -15,7 +15,7 @@ import msgspec
 from service.domain.chat import Message, chat_messages, clean_text, render_chat
 from service.domain.leakage import ProblemFacts
 from service.domain.prompts import PROMPT_SOURCE, ToolSet, tool_set
-from service.domain.provenance import Issuer
+from service.domain.provenance import Issuer, StructuralClass
 from service.domain.structure import Verdict
 from service.domain.trajectory import Trajectory
 
@@ -127,8 +127,8 @@ def row_id(key: str) -> str:
 
 
 def row_config(verdict: Verdict) -> Config:
-    """The configuration a kept verdict belongs to."""
-    return Config(verdict.signals.get("config", Config.AGENTIC))
+    """The configuration a kept verdict belongs to: agentic only on evidence that the model issued every call."""
+    return Config.AGENTIC if verdict.structural_class is StructuralClass.AGENTIC else Config.UNATTRIBUTED
 
 
 def build_row(
@@ -204,13 +204,8 @@ def gold_kind(problem: ProblemFacts) -> GoldKind:
 
 
 def row_line(row: Row) -> bytes:
-    """The row as one line of JSON (no newline), columns in order: the line of its JSONL file."""
+    """The row as one line of JSON (no newline), columns in order: the line of its JSONL file, and what is digested."""
     return msgspec.json.encode(row)
-
-
-def row_digest(row: Row) -> str:
-    """Sha256 hex of `row_line`, so anyone can check it against the file."""
-    return hashlib.sha256(row_line(row)).hexdigest()
 
 
 def as_plain(row: Row) -> dict[str, Any]:

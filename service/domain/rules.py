@@ -6,6 +6,26 @@ Not code: a rule set only holds numbers and switches; `structure` applies them. 
 import msgspec
 
 from service.domain import canonical
+from service.domain.trajectory import PARSER_VERSION
+
+
+class EvidenceRule(msgspec.Struct, frozen=True, kw_only=True):
+    """How far sizes and times in a log may be apart before they disagree, or prove nothing."""
+
+    time_share: float = 0.25
+    time_slack_seconds: float = 0.1
+    """A log may outlast the reported execution by this much: clocks step, and agents take time to start."""
+    bytes_per_token: int = 8
+    """No tokenizer packs more into a token on average, so a prompt of n tokens holds at most 8n bytes."""
+    reply_bytes_per_token: int = 16
+    """A reply longer than this many bytes a token cannot have the reported size."""
+    shown_share: float = 0.25
+    """Share of the results that prompts must at least have room for, and grow by; agents may trim what they show."""
+    history_bytes: int = 400
+    """With less history than this between two replies, growth says nothing."""
+
+
+EVIDENCE_1 = EvidenceRule()
 
 
 class RuleSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +57,13 @@ class RuleSet(msgspec.Struct, frozen=True, kw_only=True):
     """Clean failures become `kept_negative`; otherwise they are rejected."""
     ours: tuple[str, ...]
     """Fields the named source leaves open and we had to choose."""
+    evidence: EvidenceRule = EVIDENCE_1
+    episode_endings: tuple[str, ...] = ("placed_order", "declined")
+    """How an episode may end; any other end is no decision of the agent's."""
+    episode_faults: tuple[str, ...] = ("environment_error", "verifier_error")
+    """Outcomes of an episode that are not the agent's doing."""
+    parser: str = PARSER_VERSION
+    """What reads payloads and replies: its caps, and which tools search, view and answer."""
 
     @property
     def digest(self) -> str:

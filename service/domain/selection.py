@@ -5,22 +5,25 @@ order of the candidates.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from service.domain.canonical import digest
 from service.domain.leakage import ProblemFacts
 from service.domain.provenance import Trust
 from service.domain.replies import call_key
 from service.domain.structure import Verdict
-from service.domain.trajectory import ToolCall, Trajectory, product_ids
+from service.domain.trajectory import TOOLS, Trajectory, product_ids
+from service.domain.trust import result_ids
 
 
 class SelectionReason(StrEnum):
     """Why a kept trajectory is not in the snapshot."""
 
+    RUN_INVALIDATED = "run_invalidated"
+    """SN15 took the run back after it had been judged."""
     TRUST_TOO_LOW = "trust_too_low"
     QUERY_UNCONFIRMED = "query_unconfirmed"
     """The query text is what one agent family says it was, so nothing shows that it is clean."""
@@ -77,7 +80,9 @@ class Candidate:
     repeated_calls: int
     reformulations: int
     verified: bool
-    """A product that was recommended had been viewed before."""
+    """A product that was settled on had been looked at again before."""
+    invalidated: bool = False
+    """SN15 took the run back."""
 
 
 class Selection(NamedTuple):
@@ -92,16 +97,20 @@ class Selection(NamedTuple):
         return dict(sorted(Counter(reason.value for reason in self.dropped.values()).items()))
 
 
-SEARCH_TOOLS = frozenset({"find_product", "search", "search_products"})
-VIEW_TOOL = "view_product_information"
-ANSWER_TOOL = "recommend_product"
-
-
-def candidate(key: str, family: str, problem: ProblemFacts, trajectory: Trajectory, verdict: Verdict) -> Candidate:
-    """Boil a kept trajectory down to what selection needs."""
+def candidate(
+    key: str,
+    family: str,
+    problem: ProblemFacts,
+    trajectory: Trajectory,
+    verdict: Verdict,
+    *,
+    invalidated: bool = False,
+) -> Candidate:
+    """Boil a kept trajectory down to what selection needs; `invalidated`: SN15 took its run back."""
+    searching = TOOLS[trajectory.kind].search
     calls = trajectory.tool_calls
     spelled = [call_key(call.name, call.arguments) for call in calls]
-    searches = {spelling for spelling, call in zip(spelled, calls, strict=True) if call.name in SEARCH_TOOLS}
+    searches = {spelling for spelling, call in zip(spelled, calls, strict=True) if call.name in searching}
     return Candidate(
         key=key,
         problem_id=problem.problem_id,
@@ -112,18 +121,26 @@ def candidate(key: str, family: str, problem: ProblemFacts, trajectory: Trajecto
         distinct_calls=len(set(spelled)),
         repeated_calls=len(spelled) - len(set(spelled)),
         reformulations=max(0, len(searches) - 1),
-        verified=_verified(calls),
+        verified=_verified(trajectory),
+        invalidated=invalidated,
     )
 
 
-def _verified(calls: Sequence[ToolCall]) -> bool:
-    viewed: set[str] = set()
-    for call in calls:
-        if call.name == VIEW_TOOL:
-            viewed.update(product_ids(call.arguments))
-        elif call.name == ANSWER_TOOL:
-            return not viewed.isdisjoint(product_ids(call.arguments))
+def _verified(trajectory: Trajectory) -> bool:
+    tools = TOOLS[trajectory.kind]
+    looked_at: set[str] = set()
+    for call in trajectory.tool_calls:
+        if call.name in tools.view:
+            looked_at.update(product_ids(call.arguments), _shown_ids(call.result))
+        elif call.name in tools.answer and call.error_code is None:
+            return not looked_at.isdisjoint(product_ids(call.arguments))
     return False
+
+
+def _shown_ids(result: Any) -> set[str]:
+    """Product ids of a result: a list of products, or an object that holds such lists."""
+    lists = result.values() if isinstance(result, dict) else (result,)
+    return {product_id for listed in lists for product_id in result_ids(listed)}
 
 
 def points(of: Candidate, policy: SelectionPolicy) -> float:
@@ -160,6 +177,8 @@ def select(candidates: Iterable[Candidate], policy: SelectionPolicy = SELECTION_
 
 
 def _inadmissible(each: Candidate, policy: SelectionPolicy) -> SelectionReason | None:
+    if each.invalidated:
+        return SelectionReason.RUN_INVALIDATED
     if _TRUST_ORDER.index(each.trust) < _TRUST_ORDER.index(policy.min_trust):
         return SelectionReason.TRUST_TOO_LOW
     if policy.require_confirmed_query and not each.query_confirmed:

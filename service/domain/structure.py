@@ -15,12 +15,9 @@ from service.domain.case import Case
 from service.domain.gates import OF_OUTCOME, Reason, failed
 from service.domain.provenance import CallProvenance, Evidence, Issuer, StructuralClass, Trust, attribute
 from service.domain.rules import RuleSet
-from service.domain.trajectory import ExecutionKind, Trajectory
+from service.domain.trajectory import Trajectory
 
 __all__ = ["Outcome", "Reason", "Verdict", "judge"]
-
-CONFIG = {ExecutionKind.LEGACY: "agentic", ExecutionKind.ENVPACK: "unattributed"}
-"""The configuration of a snapshot in which kept rows of a kind live; they are never mixed."""
 
 
 class Outcome(StrEnum):
@@ -55,7 +52,7 @@ def judge(trajectory: Trajectory, evidence: Evidence, rules: RuleSet, count_toke
         rules: the rule set; its `token_method` names what `count_tokens` must be.
         count_tokens: exact tokens of a rendered chat. Called only for chats that may be over the budget.
     """
-    provenance = attribute(trajectory, evidence)
+    provenance = attribute(trajectory, evidence, rules.evidence)
     case = Case(trajectory, evidence, provenance, rules, count_tokens)
     reasons = failed(case)
     outcome, reason = _outcome(reasons, rules)
@@ -82,7 +79,6 @@ def _signals(case: Case, reasons: tuple[Reason, ...]) -> dict[str, Any]:
     trajectory, provenance = case.trajectory, case.provenance
     issuers = Counter(call.issuer for call in provenance.calls)
     return {
-        "config": CONFIG[trajectory.kind],
         "failed_gates": [reason.value for reason in reasons],
         "defects": [defect.value for defect in trajectory.defects],
         "contradictions": [str(name) for name in provenance.contradictions],

@@ -4,9 +4,9 @@ Not a judgement: nothing here says who made a call or whether the row is worth k
 was wrong with the bytes is listed in `defects`, and whatever could be read survives.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 import msgspec
 
@@ -29,8 +29,8 @@ __all__ = [
     "product_ids",
 ]
 
-ANSWER_TOOLS = frozenset({"recommend_product", "place_test_order"})
-"""The tools that name the products an agent settled on, one for each execution kind."""
+PARSER_VERSION = "sluice-parser/1"
+"""Names what is read of payloads (here) and of replies (`replies`): a change that can change a verdict is a new one."""
 
 LARGEST_PAYLOAD_BYTES = 4 << 20
 """The executor lets no dialogue over 64 KiB out, and the log around it drops replies over 2,000 characters."""
@@ -47,6 +47,35 @@ class ExecutionKind(StrEnum):
 
     LEGACY = "legacy_shoppingbench"
     ENVPACK = "envpack"
+
+
+class ToolRoles(NamedTuple):
+    """What the tools of one execution kind are for; tools of other names are for none of it."""
+
+    search: frozenset[str]
+    """They list products."""
+    view: frozenset[str]
+    """They show products again: those that their arguments name, or those left under one more condition."""
+    answer: frozenset[str]
+    """They name the products an agent settled on."""
+    logged: frozenset[str] = frozenset()
+    """Their every call asks the catalogue through the client whose log the payload holds."""
+
+
+TOOLS: Mapping[ExecutionKind, ToolRoles] = {
+    ExecutionKind.LEGACY: ToolRoles(
+        search=frozenset({"find_product"}),
+        view=frozenset({"view_product_information"}),
+        answer=frozenset({"recommend_product"}),
+        logged=frozenset({"find_product", "view_product_information"}),
+    ),
+    ExecutionKind.ENVPACK: ToolRoles(
+        search=frozenset({"search", "filter"}),
+        view=frozenset({"filter"}),
+        answer=frozenset({"place_test_order"}),
+    ),
+}
+"""The published tools. Episodes have none to view one product: their searches show whole listings."""
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -96,7 +125,7 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Product ids of the last answering call: stripped, without repeats, in order."""
         for step in reversed(self.steps):
             for call in reversed(step.calls):
-                if call.name in ANSWER_TOOLS:
+                if call.name in TOOLS[self.kind].answer:
                     return product_ids(call.arguments)
         return ()
 

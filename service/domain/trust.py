@@ -1,7 +1,7 @@
 """How far the logs around a trajectory can be believed: what disagrees, and what positive evidence is missing.
 
 Not attribution: who issued a call is `provenance`. All logs are written inside the agent's own process, so they can
-contradict a trajectory but never witness one.
+contradict a trajectory but never witness one. How far apart is too far is the rule set's to say.
 """
 
 from collections.abc import Sequence
@@ -12,22 +12,21 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from service.domain.replies import plain_text
-from service.domain.trajectory import Defect, Inference, Judgement, Search, Step, ToolCall, Trajectory, product_ids
+from service.domain.rules import EvidenceRule
+from service.domain.trajectory import (
+    TOOLS,
+    Defect,
+    Inference,
+    Judgement,
+    Search,
+    Step,
+    ToolCall,
+    Trajectory,
+    product_ids,
+)
 
 SEARCH_TOOLS = frozenset({"find_product", "view_product_information"})
 """Tools whose every call asks the catalogue through the logged client."""
-
-TIME_SHARE, TIME_SLACK_SECONDS = 0.25, 0.1
-"""A log may outlast the reported execution by this much: clocks step, and agents take time to start."""
-
-BYTES_PER_TOKEN = 8
-"""No tokenizer packs more into a token on average, so a prompt of n tokens holds at most 8n bytes."""
-SHOWN_SHARE = 0.25
-"""Share of the results that prompts must at least have room for, and grow by; agents may trim what they show."""
-HISTORY_BYTES = 400
-"""With less history than this between two replies, growth says nothing."""
-REPLY_BYTES_PER_TOKEN = 16
-"""A reply longer than this many bytes a token cannot have the reported size."""
 
 
 class Contradiction(StrEnum):
@@ -91,8 +90,9 @@ def search_backing(trajectory: Trajectory) -> SearchBacking:
     listed = {name for ids in listings for name in ids or ()}
     whole = all(ids is not None for ids in listings)
     backed = unbacked = disagreeing = 0
+    logged = TOOLS[trajectory.kind].logged
     for call in trajectory.tool_calls:
-        if call.name not in SEARCH_TOOLS or not call.result or isinstance(call.result, str):
+        if call.name not in logged or not call.result or isinstance(call.result, str):
             continue
         arguments = call.arguments if isinstance(call.arguments, dict) else {}
         text = _asked_text(arguments)
@@ -106,7 +106,9 @@ def search_backing(trajectory: Trajectory) -> SearchBacking:
     return SearchBacking(backed, unbacked, disagreeing)
 
 
-def contradictions(trajectory: Trajectory, judgement: Judgement, backing: SearchBacking) -> tuple[Contradiction, ...]:
+def contradictions(
+    trajectory: Trajectory, judgement: Judgement, backing: SearchBacking, rule: EvidenceRule
+) -> tuple[Contradiction, ...]:
     """Everything that disagrees. Empty: the evidence is consistent, which does not make it true."""
     if trajectory.empty:
         return ()  # no log was uploaded that could disagree
@@ -114,14 +116,14 @@ def contradictions(trajectory: Trajectory, judgement: Judgement, backing: Search
     logged = len(trajectory.inferences)
     found = {
         Contradiction.INFERENCE_COUNT: reported is not None and logged != reported and _log_whole(trajectory),
-        Contradiction.EXECUTION_TIME: _times_differ(trajectory.execution_seconds, judgement.execution_seconds),
-        Contradiction.LOG_OUTLASTS_EXECUTION: _log_outlasts(trajectory, judgement),
+        Contradiction.EXECUTION_TIME: _times_differ(trajectory.execution_seconds, judgement.execution_seconds, rule),
+        Contradiction.LOG_OUTLASTS_EXECUTION: _log_outlasts(trajectory, judgement, rule),
         Contradiction.SEARCHES_NOT_LOGGED: bool(logged and backing.unbacked and not backing.backed),
         Contradiction.RESULT_NOT_LOGGED: backing.disagreeing > 0,
         Contradiction.REPLY_SIZE: any(
             reply.completion_tokens is not None
             and reply.content is not None
-            and len(reply.content) > REPLY_BYTES_PER_TOKEN * (reply.completion_tokens + 1)
+            and len(reply.content) > rule.reply_bytes_per_token * (reply.completion_tokens + 1)
             for reply in trajectory.inferences
         ),
     }
@@ -129,7 +131,11 @@ def contradictions(trajectory: Trajectory, judgement: Judgement, backing: Search
 
 
 def missing(
-    trajectory: Trajectory, judgement: Judgement, backing: SearchBacking, prompts: Sequence[Prompt]
+    trajectory: Trajectory,
+    judgement: Judgement,
+    backing: SearchBacking,
+    prompts: Sequence[Prompt],
+    rule: EvidenceRule,
 ) -> tuple[Missing, ...]:
     """The positive evidence that is absent."""
     query_bytes = len(trajectory.query or "")
@@ -138,17 +144,17 @@ def missing(
         Missing.COUNT: reported_inferences(trajectory, judgement) is None,
         Missing.USAGE: any(reply.prompt_tokens is None or reply.completion_tokens is None for reply in replies),
         Missing.SEARCHES: backing.unbacked > 0,
-        Missing.PROMPT_SIZE: any(not _has_room(prompt, query_bytes, SHOWN_SHARE) for prompt in prompts),
-        Missing.PROMPT_GROWTH: _grows(prompts) is False,
+        Missing.PROMPT_SIZE: any(not _has_room(one, query_bytes, rule.shown_share, rule) for one in prompts),
+        Missing.PROMPT_GROWTH: _grows(prompts, rule) is False,
         Missing.WHOLE_LOG: not _log_whole(trajectory),
     }
     return tuple(name for name, holds in found.items() if holds)
 
 
-def echoes(trajectory: Trajectory, prompts: Sequence[Prompt]) -> bool:
+def echoes(trajectory: Trajectory, prompts: Sequence[Prompt], rule: EvidenceRule) -> bool:
     """The replies cannot be decisions: prompts do not grow with the results and could not hold them."""
     query_bytes = len(trajectory.query or "")
-    return _grows(prompts) is False and any(not _has_room(prompt, query_bytes, 1.0) for prompt in prompts)
+    return _grows(prompts, rule) is False and any(not _has_room(one, query_bytes, 1.0, rule) for one in prompts)
 
 
 def shown_bytes(step: Step) -> int:
@@ -185,13 +191,13 @@ def _log_whole(trajectory: Trajectory) -> bool:
     return not {Defect.BAD_PROXY_CALL, Defect.BAD_STEP, Defect.MALFORMED_JSON}.intersection(trajectory.defects)
 
 
-def _times_differ(stated: float | None, reported: float | None) -> bool:
+def _times_differ(stated: float | None, reported: float | None, rule: EvidenceRule) -> bool:
     if stated is None or reported is None:
         return False
-    return abs(stated - reported) > TIME_SHARE * max(stated, reported, 0.0) + TIME_SLACK_SECONDS
+    return abs(stated - reported) > rule.time_share * max(stated, reported, 0.0) + rule.time_slack_seconds
 
 
-def _log_outlasts(trajectory: Trajectory, judgement: Judgement) -> bool:
+def _log_outlasts(trajectory: Trajectory, judgement: Judgement, rule: EvidenceRule) -> bool:
     """The whole log, parallel calls and waits included, must fit into the execution."""
     seconds = judgement.execution_seconds
     if seconds is None:
@@ -201,22 +207,23 @@ def _log_outlasts(trajectory: Trajectory, judgement: Judgement) -> bool:
         return False
     start = min(line.timestamp_ms - line.duration_ms for line in log)
     end = max(line.timestamp_ms for line in log)
-    return (end - start) / 1000 > seconds * (1 + TIME_SHARE) + TIME_SLACK_SECONDS
+    return (end - start) / 1000 > seconds * (1 + rule.time_share) + rule.time_slack_seconds
 
 
-def _has_room(prompt: Prompt, query_bytes: int, share: float) -> bool:
-    return prompt.tokens * BYTES_PER_TOKEN >= query_bytes + share * prompt.history_bytes
+def _has_room(prompt: Prompt, query_bytes: int, share: float, rule: EvidenceRule) -> bool:
+    return prompt.tokens * rule.bytes_per_token >= query_bytes + share * prompt.history_bytes
 
 
-def _grows(prompts: Sequence[Prompt]) -> bool | None:
+def _grows(prompts: Sequence[Prompt], rule: EvidenceRule) -> bool | None:
     """Whether some prompt grew with the history since the first. None: too little history to tell."""
     if not prompts:
         return None
     first = prompts[0]
-    later = [prompt for prompt in prompts if prompt.history_bytes - first.history_bytes >= HISTORY_BYTES]
+    later = [prompt for prompt in prompts if prompt.history_bytes - first.history_bytes >= rule.history_bytes]
     if not later:
         return None
     return any(
-        (prompt.tokens - first.tokens) * BYTES_PER_TOKEN >= SHOWN_SHARE * (prompt.history_bytes - first.history_bytes)
-        for prompt in later
+        (one.tokens - first.tokens) * rule.bytes_per_token
+        >= rule.shown_share * (one.history_bytes - first.history_bytes)
+        for one in later
     )

@@ -2,7 +2,7 @@
 
 from service.domain.leakage import ProblemFacts
 from service.domain.provenance import CallProvenance, Issuer, StructuralClass, Trust
-from service.domain.records import Row, RowSource, build_row
+from service.domain.records import Config, Row, RowSource, build_row
 from service.domain.structure import Outcome, Reason, Verdict
 from service.domain.trajectory import ExecutionKind, Inference, Step, ToolCall, Trajectory
 
@@ -48,8 +48,9 @@ def shopping_trajectory(query: str = "a red kettle", product: str = "77") -> Tra
     )
 
 
-def shopping_verdict(config: str = "agentic", trust: Trust = Trust.CLAIMED) -> Verdict:
+def shopping_verdict(config: Config = Config.AGENTIC, trust: Trust = Trust.CLAIMED) -> Verdict:
     """The model issued all calls but the second, whose reply the log dropped."""
+    agentic = config is Config.AGENTIC
     issuers = [
         (0, 0, Issuer.MODEL, 0),
         (1, 0, Issuer.UNKNOWN, None),
@@ -59,14 +60,14 @@ def shopping_verdict(config: str = "agentic", trust: Trust = Trust.CLAIMED) -> V
     return Verdict(
         outcome=Outcome.KEPT,
         reason=Reason.KEPT,
-        structural_class=StructuralClass.AGENTIC,
+        structural_class=StructuralClass.AGENTIC if agentic else StructuralClass.UNKNOWN,
         trust=trust,
         calls=tuple(
             CallProvenance(step=step, call=call, issuer=issuer, trust=trust, rule="test", inference=inference)
             for step, call, issuer, inference in issuers
         ),
         answer=("77",),
-        signals={"config": config},
+        signals={},
     )
 
 
@@ -96,7 +97,7 @@ def source(eval_run_id: str = "run-1", family: str = "family-1") -> RowSource:
     )
 
 
-def make_row(number: int = 1, config: str = "agentic") -> Row:
+def make_row(number: int = 1, config: Config = Config.AGENTIC) -> Row:
     """A row of its own run; tokens are counted as characters, to keep these tests quick."""
     trajectory = shopping_trajectory(query=f"a red kettle for {number} people", product=str(number))
     return build_row(

@@ -13,7 +13,7 @@ from service.domain.provenance import Evidence, Issuer
 from service.domain.rules import SLUICE_1
 from service.domain.structure import Verdict, judge
 from service.domain.trajectory import ExecutionKind, Judgement, parse
-from service.tokenizer import qwen_token_counter
+from service.tokenizer import TOKEN_COUNT_METHOD, qwen_token_counter
 
 pytestmark = pytest.mark.shared
 
@@ -76,7 +76,7 @@ def lines(path: Path) -> Iterator[dict]:
 
 @pytest.fixture(scope="module")
 def judged(shared_data: Path) -> dict[str, list[Judged]]:
-    count_tokens = qwen_token_counter()
+    count_tokens = qwen_token_counter(TOKEN_COUNT_METHOD)
     found: dict[str, list[Judged]] = {}
     for folder in sorted(path for path in (shared_data / "runs").iterdir() if path.is_dir()):
         reports = {row["problem_id"]: row for row in lines(folder / "progress_updates.jsonl.gz")}

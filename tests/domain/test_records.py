@@ -11,24 +11,28 @@ import pytest
 from service.domain.chat import render_chat
 from service.domain.leakage import ProblemFacts
 from service.domain.prompts import tool_set
+from service.domain.provenance import StructuralClass
 from service.domain.records import (
+    Config,
     GoldKind,
     Row,
     build_row,
     gold_kind,
-    row_digest,
+    row_config,
     row_id,
     row_line,
     teacher_model,
     trajectory_key,
 )
 from service.domain.trajectory import ExecutionKind, Inference, Trajectory, parse
-from service.tokenizer import qwen_token_counter
+from service.tokenizer import TOKEN_COUNT_METHOD, qwen_token_counter
 from tests.domain.rows import make_row, problem, shopping_trajectory, shopping_verdict, source
 
 
 def test_a_row_says_where_it_comes_from():
-    row = build_row(shopping_trajectory(), shopping_verdict(), problem(), source(), qwen_token_counter())
+    row = build_row(
+        shopping_trajectory(), shopping_verdict(), problem(), source(), qwen_token_counter(TOKEN_COUNT_METHOD)
+    )
     assert row.trajectory_key == "run-1/p1"
     assert row.row_id == hashlib.sha256(b"run-1/p1").hexdigest()[:32] == row_id(trajectory_key("run-1", "p1"))
     assert (row.config, row.kind, row.outcome) == ("agentic", "legacy_shoppingbench", "kept")
@@ -39,29 +43,37 @@ def test_a_row_says_where_it_comes_from():
     assert row.answer_ids == ("77",)
     assert json.loads(row.tools)[0]["function"]["name"] == "find_product"
     tools = tool_set(ExecutionKind.LEGACY, shopping_trajectory().tool_calls).schemas
-    assert row.tokens == qwen_token_counter()(render_chat(row.messages, tools))
+    assert row.tokens == qwen_token_counter(TOKEN_COUNT_METHOD)(render_chat(row.messages, tools))
 
 
 def test_unattributed_rows_train_on_calls_of_unknown_issuer():
     agentic = [message.train for message in make_row().messages if message.role == "assistant"]
     unattributed = [
-        message.train for message in make_row(config="unattributed").messages if message.role == "assistant"
+        message.train for message in make_row(config=Config.UNATTRIBUTED).messages if message.role == "assistant"
     ]
     assert agentic == [True, False, True]
     assert unattributed == [True, True, True]
 
 
-def test_the_digest_is_that_of_the_line_and_survives_a_round_trip():
+@pytest.mark.parametrize("kind", StructuralClass)
+def test_only_agentic_rows_are_agentic(kind: StructuralClass):
+    verdict = msgspec.structs.replace(shopping_verdict(), structural_class=kind, signals={"config": "agentic"})
+    assert (row_config(verdict) is Config.AGENTIC) == (kind is StructuralClass.AGENTIC)
+
+
+def test_the_line_survives_a_round_trip():
     row = make_row()
     line = row_line(row)
     assert b"\n" not in line
-    assert hashlib.sha256(line).hexdigest() == row_digest(row)
-    assert row_digest(msgspec.json.decode(line, type=Row)) == row_digest(row)
+    assert row_line(msgspec.json.decode(line, type=Row)) == line
 
 
 def test_the_digest_of_a_known_row_does_not_change():
     # A change here is a change of every snapshot id: it takes a new ROW_SCHEMA_VERSION or prompt version.
-    assert row_digest(make_row()) == "23692f979769cd358a0b91e1b58cc908cff4fd5a65f80dd1d825d0fb3c84463e"
+    assert (
+        hashlib.sha256(row_line(make_row())).hexdigest()
+        == "23692f979769cd358a0b91e1b58cc908cff4fd5a65f80dd1d825d0fb3c84463e"
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,9 +99,10 @@ def test_teacher_model_ties_and_absence():
 def test_recorded_runs_become_rows(shared_data: Path):
     with gzip.open(shared_data / "runs" / "native_tools" / "output.jsonl.gz", "rt") as lines:
         dialogues = [json.loads(line)["dialogue"] for line in lines][:20]
+    count_tokens = qwen_token_counter(TOKEN_COUNT_METHOD)
     for number, dialogue in enumerate(dialogue for dialogue in dialogues if dialogue):
         trajectory = parse(json.dumps(dialogue).encode(), ExecutionKind.LEGACY)
-        row = build_row(trajectory, shopping_verdict(), problem(), source(f"run-{number}"), qwen_token_counter())
+        row = build_row(trajectory, shopping_verdict(), problem(), source(f"run-{number}"), count_tokens)
         assert 500 < row.tokens < 14_336
         assert sum(message.role == "tool" for message in row.messages) == len(trajectory.tool_calls)
         assert row.teacher_model == "moonshotai/Kimi-K2.5-TEE"

@@ -1,8 +1,11 @@
 """Rule sets are data: named, versioned, and any change of a number is a change of digest."""
 
-import msgspec
+from typing import Any
 
-from service.domain.rules import PAPER_2606_10064, RULE_SETS, SLUICE_1
+import msgspec
+import pytest
+
+from service.domain.rules import EVIDENCE_1, PAPER_2606_10064, RULE_SETS, SLUICE_1, EvidenceRule, RuleSet
 from service.tokenizer import TOKEN_COUNT_METHOD
 
 
@@ -10,15 +13,31 @@ def test_rule_sets_are_found_by_name() -> None:
     assert {"sluice-1": SLUICE_1, "paper-2606.10064": PAPER_2606_10064} == RULE_SETS
 
 
-def test_every_field_moves_the_digest() -> None:
-    digests = {SLUICE_1.digest, PAPER_2606_10064.digest}
-    for name, value in msgspec.to_builtins(SLUICE_1).items():
-        other = not value if isinstance(value, bool) else f"{value}x" if isinstance(value, str) else ("x",)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            other = value + 1
-        digests.add(msgspec.structs.replace(SLUICE_1, **{name: other}).digest)
-    # one more digest for each field, beside the two that ship
-    assert len(digests) == 2 + len(msgspec.to_builtins(SLUICE_1))
+def changed(value: Any) -> Any:
+    """Another value of the same type."""
+    match value:
+        case bool():
+            return not value
+        case int() | float():
+            return value + 1
+        case str():
+            return value + "x"
+        case EvidenceRule():
+            return msgspec.structs.replace(value, bytes_per_token=value.bytes_per_token + 1)
+        case _:
+            return ("x",)
+
+
+@pytest.mark.parametrize("name", RuleSet.__struct_fields__)
+def test_every_field_moves_the_digest(name: str) -> None:
+    other = msgspec.structs.replace(SLUICE_1, **{name: changed(getattr(SLUICE_1, name))})
+    assert len({SLUICE_1.digest, PAPER_2606_10064.digest, other.digest}) == 3
+
+
+@pytest.mark.parametrize("name", EvidenceRule.__struct_fields__)
+def test_every_number_of_evidence_moves_the_digest(name: str) -> None:
+    evidence = msgspec.structs.replace(EVIDENCE_1, **{name: changed(getattr(EVIDENCE_1, name))})
+    assert msgspec.structs.replace(SLUICE_1, evidence=evidence).digest != SLUICE_1.digest
 
 
 def test_what_we_chose_for_the_paper_is_marked_and_exists() -> None:

@@ -17,6 +17,7 @@ from service.domain.selection import (
     points,
     select,
 )
+from service.domain.trajectory import ExecutionKind, Step, ToolCall, Trajectory
 from tests.domain.rows import problem, shopping_trajectory, shopping_verdict
 
 
@@ -53,6 +54,31 @@ def test_calls_that_mean_the_same_make_duplicates():
     other = msgspec.structs.replace(first, steps=steps)
     one, two = (candidate("k", "f", problem(), each, shopping_verdict()) for each in (first, other))
     assert one.calls_digest == two.calls_digest
+
+
+def episode(*calls: ToolCall) -> Trajectory:
+    steps = tuple(Step(index=index, calls=(call,)) for index, call in enumerate(calls))
+    return Trajectory(kind=ExecutionKind.ENVPACK, query="a kettle", steps=steps)
+
+
+def test_an_episode_is_ranked_by_its_own_tools():
+    listing = {"results": [{"product_id": "p1"}, {"product_id": "p2"}]}
+    search = ToolCall(name="search", arguments={"query": "kettle"}, result=listing)
+    narrow = ToolCall(name="filter", arguments={"max_price": 9}, result=listing)
+    failed = ToolCall(name="place_test_order", arguments={"product_id": "p9"}, error_code="bad_arguments")
+    order = ToolCall(name="place_test_order", arguments={"product_id": "p1"}, result={"ok": 1})
+    checked = candidate("k", "f", problem(), episode(search, narrow, failed, order), shopping_verdict())
+    # Two different searches are one reformulation, and the second shows the product again.
+    assert (checked.reformulations, checked.verified) == (1, True)
+    blind = candidate("k", "f", problem(), episode(search, order), shopping_verdict())
+    assert (blind.reformulations, blind.verified) == (0, False)
+
+
+def test_runs_that_were_taken_back_go_first():
+    rows = [make("a", invalidated=True, trust=Trust.CONTRADICTED), make("b")]
+    assert select(rows) == (("b",), {"a": SelectionReason.RUN_INVALIDATED})
+    taken_back = candidate("k", "f", problem(), shopping_trajectory(), shopping_verdict(), invalidated=True)
+    assert taken_back.invalidated
 
 
 def test_duplicates_keep_the_best_ranked_and_are_per_problem():

@@ -4,9 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from service.domain.provenance import Evidence, StructuralClass
-from service.domain.rules import PAPER_2606_10064, SLUICE_1
+from service.domain.records import Config, row_config
+from service.domain.rules import PAPER_2606_10064, SLUICE_1, EvidenceRule, RuleSet
 from service.domain.structure import Outcome, Reason, Verdict, judge
 from service.domain.trajectory import ExecutionKind, Judgement, parse
 from tests.domain.dialogues import (
@@ -39,7 +41,7 @@ def test_an_agentic_success_is_kept() -> None:
     kept = verdict(agentic_run())
     assert (kept.outcome, kept.reason) == (Outcome.KEPT, Reason.KEPT)
     assert kept.answer == ("11",)
-    assert kept.signals["config"] == "agentic"
+    assert row_config(kept) is Config.AGENTIC
     assert kept.signals["reasoning_unjudged"] is True
     assert kept.signals["failed_gates"] == []
     json.dumps(kept.signals)
@@ -147,11 +149,11 @@ def test_the_papers_rules_ask_for_a_reasoning_score_and_know_no_loop() -> None:
     assert verdict(agentic_run(), PAPER_2606_10064, success=False).outcome is Outcome.REJECTED
 
 
-def episode(*calls: dict[str, Any], **fields: Any) -> Verdict:
+def episode(*calls: dict[str, Any], rules: RuleSet = SLUICE_1, **fields: Any) -> Verdict:
     feedback = {"termination_code": "placed_order", "outcome": "completed", "passed": True, "query": "a bag", **fields}
     interaction = [{"calls": [{"observation": {"ok": True}, **call}]} for call in calls]
     payload = json.dumps({**feedback, "interaction": interaction}).encode()
-    return judge(parse(payload, ExecutionKind.ENVPACK), Evidence(), SLUICE_1, few_tokens)
+    return judge(parse(payload, ExecutionKind.ENVPACK), Evidence(), rules, few_tokens)
 
 
 SEARCH = {"tool_name": "search", "args": {"q": "bag"}, "observation": {"items": [{"product_id": "p1"}]}}
@@ -161,7 +163,7 @@ ORDER = {"tool_name": "place_test_order", "args": {"product_id": "p1", "sku": "s
 def test_a_passed_episode_is_kept_apart() -> None:
     kept = episode(SEARCH, ORDER)
     assert (kept.outcome, kept.structural_class) == (Outcome.KEPT, StructuralClass.UNKNOWN)
-    assert kept.signals["config"] == "unattributed"
+    assert row_config(kept) is Config.UNATTRIBUTED
     assert {call.rule for call in kept.calls} == {"no_inference_log"}
 
 
@@ -190,3 +192,16 @@ def test_the_apis_word_on_an_episode_goes_before_the_payloads() -> None:
     evidence = Evidence(judgement=Judgement(success=False))
     judged = judge(parse(payload.encode(), ExecutionKind.ENVPACK), evidence, SLUICE_1, few_tokens)
     assert "not_successful" in judged.signals["failed_gates"]
+
+
+def test_the_rules_say_when_evidence_disagrees_and_how_an_episode_ends() -> None:
+    run = agentic_run()
+    # 40 % longer than the payload states: more than a quarter of it, less than the whole.
+    seconds = {"execution_seconds": run.seconds * 1.4 + 0.2}
+    loose = replace(SLUICE_1, evidence=EvidenceRule(time_share=1.0))
+    assert verdict(run, **seconds).reason is Reason.CONTRADICTED
+    assert verdict(run, loose, **seconds).reason is Reason.KEPT
+    strict = replace(SLUICE_1, episode_endings=("declined",))
+    assert episode(SEARCH, ORDER, rules=strict).reason is Reason.NO_TERMINAL_ACTION
+    own_fault = replace(SLUICE_1, episode_faults=())
+    assert episode(SEARCH, ORDER, rules=own_fault, outcome="environment_error").reason is Reason.KEPT

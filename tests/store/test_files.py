@@ -17,7 +17,7 @@ import pytest
 import zstandard
 
 from service.domain.manifest import SnapshotSpec, build_manifest
-from service.domain.records import Row, Split, row_line
+from service.domain.records import Config, Row, Split, row_line
 from service.errors import ErrorCode, SluiceError
 from service.store import shards
 from service.store.files import FileStore
@@ -32,7 +32,7 @@ def rows(count: int = 12) -> list[tuple[Split, Row]]:
     made = [
         (Split.EVAL, make_row(number))
         if number % 4 == 0
-        else (Split.TRAIN, make_row(number, "unattributed" if number % 3 == 0 else "agentic"))
+        else (Split.TRAIN, make_row(number, Config.UNATTRIBUTED if number % 3 == 0 else Config.AGENTIC))
         for number in range(1, count + 1)
     ]
     return sorted(made, key=lambda pair: pair[1].row_id)
