@@ -101,7 +101,7 @@ def assign(
     former: Mapping[str, Pool] = NOTHING_HELD,
     quarantined_before: frozenset[str] = frozenset(),
 ) -> list[Assignment]:
-    """Give every problem its pool, sorted by problem id.
+    """Give every problem its pool, sorted by problem id. A pool never loosens, though ties may go.
 
     Args:
         problems: all problems, each once, in any order.
@@ -109,9 +109,8 @@ def assign(
         suspects: edges that join no clusters; other kinds among them are ignored.
         published_train: problems that any earlier snapshot had in train.
         plan: the key and the numbers.
-        former: problem id -> the strictest of `EVAL` and `RESERVE` it had in any earlier generation. It never loosens,
-            even when the tie that brought it there is gone.
-        quarantined_before: problems that the last accepted assignment had in quarantine; the limits count fresh ones.
+        former: problem id -> the stricter of `EVAL` and `RESERVE` that any earlier generation gave it.
+        quarantined_before: what the last accepted assignment had in quarantine; the limits count fresh ones.
 
     Raises:
         SluiceError: `COMPONENT_TOO_LARGE` or `QUARANTINE_TOO_LARGE`; a person must look before anything is assigned.
@@ -124,14 +123,9 @@ def assign(
     assigned = []
     for one, drawn in draws.items():
         cluster = clusters[one]
-        pool, reason = _settle(
-            drawn,
-            strictest[cluster],
-            published=one in published_train,
-            exposed=cluster in exposed,
-            tied=cluster in tied,
-        )
-        assigned.append(Assignment(one, cluster, drawn, pool, reason))
+        published, held_with = one in published_train, strictest[cluster]
+        settled = _settle(drawn, held_with, published=published, exposed=cluster in exposed, tied=cluster in tied)
+        assigned.append(Assignment(one, cluster, drawn, *settled))
     _refuse_large_quarantine(assigned, quarantined_before, plan)
     return assigned
 

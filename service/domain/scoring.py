@@ -8,7 +8,7 @@ if it meets at least one constraint.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 import msgspec
 
@@ -154,21 +154,30 @@ def score(
     ]
     count = max(len(targets), 1)
     counted = [entry for entry in answered if entry.rule > 0]
-    complete = len(counted) == len(targets)
-    shop = float(complete and _shops(counted) == 1) if category is Category.SHOP else None
-    budget = None
-    if category is Category.VOUCHER:
-        budget = float(complete and _within_budget(counted, parse_voucher(voucher)))
+    together = len(counted) == len(targets) and _hold_together(counted, voucher, category)
     satisfied = bool(targets) and len(answered) == len(targets) and all(entry.rule >= 1 for entry in answered)
     return Score(
         product=len(answered) / count,
         gt=sum(entry.gt for entry in answered) / count,
         rule=sum(entry.rule for entry in answered) / count,
         fields={name: sum(_share(entry.tallies[name]) for entry in answered) / count for name in FIELDS},
-        shop=shop,
-        budget=budget,
-        success=satisfied and shop != 0 and budget != 0,
+        shop=float(together) if category is Category.SHOP else None,
+        budget=float(together) if category is Category.VOUCHER else None,
+        success=satisfied and together,
     )
+
+
+def _hold_together(counted: list[_Answered], voucher: Any, category: Category) -> bool:
+    """Whether the products meet what the category asks of all of them: one shop, or the budget."""
+    match category:
+        case Category.PRODUCT:
+            return True
+        case Category.SHOP:
+            return _shops(counted) == 1
+        case Category.VOUCHER:
+            return _within_budget(counted, parse_voucher(voucher))
+        case _:
+            assert_never(category)
 
 
 def meets(product: Mapping[str, Any], target: Target, title_similarity: TitleSimilarity | None) -> bool:
