@@ -1,4 +1,4 @@
-"""The tallies of the public API: leaderboard, top agent, trajectories per day. Counted from the archive on request."""
+"""The tallies of the public API: leaderboard, trajectories per day. Counted from the archive on request."""
 
 from collections import Counter
 from datetime import datetime
@@ -34,18 +34,6 @@ def leaderboard(archive: Archive, board: Suite, limit: int, offset: int) -> Json
         "suite": suite(board),
         "entries": entries[offset : offset + limit],
         "unique_miners": len({agent.miner_hotkey for _, agent in scored}),
-    }
-
-
-def top(archive: Archive, board: Suite, now: datetime) -> Json:
-    """TopAgentResponse: the first of the leaderboard."""
-    first: Json = next(iter(leaderboard(archive, board, 1, 0)["entries"]), {})
-    return {
-        "suite_id": board.suite_id,
-        "computed_at": moment(now),
-        "top_agent_version_id": first.get("agent_version_id"),
-        "top_miner_hotkey": first.get("miner_hotkey"),
-        "top_score": first.get("final_score"),
     }
 
 

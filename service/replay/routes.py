@@ -47,12 +47,6 @@ async def race_detail(archive: Recorded, race_id: UUID) -> Response:
     return json_answer({"race": shapes.race(archive, race), "qualifiers": shapes.qualifiers(archive, race)})
 
 
-@router.get("/races/{race_id}/seed-commitment")
-async def seed_commitment(race_id: UUID) -> Response:
-    """No recorded race has a commitment; the API answers that as an unknown race."""
-    raise Denied(Denial.RACE_NOT_FOUND)
-
-
 @router.get("/agent-versions/{agent_version_id}")
 async def agent_version(archive: Recorded, agent_version_id: UUID) -> Response:
     """A released agent version."""
@@ -135,12 +129,6 @@ async def leaderboard(
 ) -> Response:
     """Agent versions by qualifying score."""
     return json_answer(history.leaderboard(archive, suite_named(archive, suite_id), limit, offset))
-
-
-@router.get("/top")
-async def top(archive: Recorded) -> Response:
-    """The best of them."""
-    return json_answer(history.top(archive, suite_named(archive, None), datetime.now(UTC)))
 
 
 @router.get("/trajectories/history")

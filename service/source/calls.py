@@ -147,8 +147,7 @@ class Calls:
         try:
             with self._client.stream(method, url, params=params, json=json) as response:
                 if response.status_code == httpx.codes.OK:
-                    taken = take(response.iter_raw(_CHUNK_BYTES), caps)
-                    return Fetched(taken.payload, taken.wire_bytes)
+                    return Fetched(take(response.iter_raw(_CHUNK_BYTES), caps))
                 return _denial(response)
         except TakingFailed as failed:
             return No(failed.reason)
@@ -165,7 +164,7 @@ class Calls:
 
 def _denial(response: httpx.Response) -> No:
     try:
-        body = decode(take(response.iter_raw(_CHUNK_BYTES), _ERROR_BODY).payload)
+        body = decode(take(response.iter_raw(_CHUNK_BYTES), _ERROR_BODY))
     except (TakingFailed, Malformed):
         body = None
     return No(

@@ -147,13 +147,6 @@ class Fetched:
     """Bytes of one object, unpacked."""
 
     payload: bytes
-    wire_bytes: int
-    """Bytes that came over the wire."""
-
-    @property
-    def size(self) -> int:
-        """Unpacked bytes."""
-        return len(self.payload)
 
 
 @dataclass(frozen=True, slots=True)

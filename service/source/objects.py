@@ -45,16 +45,8 @@ LISTING_CAPS = Caps(wire_bytes=32 * 1024 * 1024, unpacked_bytes=32 * 1024 * 1024
 """Listings are not paged where they grow most, and come from the API itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A whole body, unpacked."""
-
-    payload: bytes
-    wire_bytes: int
-
-
-def take(chunks: Iterable[bytes], caps: Caps) -> Taken:
-    """Unpack a body, gzip or plain, whichever it turns out to be.
+def take(chunks: Iterable[bytes], caps: Caps) -> bytes:
+    """Unpack a whole body, gzip or plain, whichever it turns out to be.
 
     Raises:
         TakingFailed: TOO_LARGE, GZIP_BOMB, BAD_GZIP, or TRUNCATED where nothing came or a gzip stream has no end.
@@ -73,7 +65,7 @@ def take(chunks: Iterable[bytes], caps: Caps) -> Taken:
         payload += piece
         if len(payload) > caps.unpacked_bytes:
             raise TakingFailed(Refusal.TOO_LARGE)
-    return Taken(bytes(payload), counted.total)
+    return bytes(payload)
 
 
 class _Counted:

@@ -48,12 +48,11 @@ class OroSource:
         budget: Budget,
         client: httpx.Client,
         object_hosts: Iterable[str] = (),
-        caps: Caps | None = None,
         backoff_seconds: float = 0.5,
         stopping: threading.Event | None = None,
     ) -> None:
         base = urlsplit(base_url)
-        self._calls = Calls(base_url, budget, client, caps or Caps(), backoff_seconds, stopping or threading.Event())
+        self._calls = Calls(base_url, budget, client, Caps(), backoff_seconds, stopping or threading.Event())
         self._hosts = ObjectHosts(base.scheme, base.hostname or "", frozenset(object_hosts))
         self._suites: dict[int, SuiteListing] = {}
         self._missing_suites: set[int] = set()
@@ -98,14 +97,13 @@ class OroSource:
             self._missing_suites -= self._suites.keys()
         return listed
 
-    def problems(self, suite_id: int | None = None) -> Iterator[ProblemListing]:
-        """The public problems of one suite, or of all. Race problems come from a hidden bank and are in none."""
+    def problems(self) -> Iterator[ProblemListing]:
+        """The public problems of all suites. Race problems come from a hidden bank and are in none."""
         for suite in self.suites():
-            if suite_id in (None, suite.suite_id):
-                answer = self._linked(f"/suites/{suite.suite_id}/problems")
-                yield from self._read("ProblemPublic", answer.rows("problems"), partial(rows.problem, listed=suite))
-                tasks = answer.rows("qualifying_tasks")
-                yield from self._read("QualifyingTaskRead", tasks, partial(rows.task, listed=suite))
+            answer = self._linked(f"/suites/{suite.suite_id}/problems")
+            yield from self._read("ProblemPublic", answer.rows("problems"), partial(rows.problem, listed=suite))
+            tasks = answer.rows("qualifying_tasks")
+            yield from self._read("QualifyingTaskRead", tasks, partial(rows.task, listed=suite))
 
     def runs(self, agent_version_id: str) -> list[RunListing]:
         """Every run of an agent version: qualifying and race, included or not, still running or invalidated.

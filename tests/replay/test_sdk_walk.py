@@ -24,9 +24,7 @@ from oro_sdk.api.public import (
     get_leaderboard,
     get_race_detail,
     get_race_history,
-    get_race_seed_commitment,
     get_suite_problems,
-    get_top_agent,
     get_trajectory_history,
     health_check,
     list_suites,
@@ -88,7 +86,6 @@ class Walker:
         for agent_version_id in agents:
             self.agent(agent_version_id)
         self.ask(get_current_suite)
-        self.ask(get_top_agent)
         self.counts["history"] = self.ask(get_trajectory_history).total
         self.ask(health_check)
         return self.counts
@@ -191,9 +188,7 @@ def test_denials_are_the_documented_ones(replay: Replay) -> None:
     [(run_id, name), *_] = replay.archive.legacy
     agent = UUID(replay.archive.runs[run_id].agent_version_id)
     stranger = uuid4()
-    race_id = UUID(next(iter(replay.archive.races)))
     assert isinstance(get_race_detail.sync(stranger, client=client), RaceNotFoundError)
-    assert isinstance(get_race_seed_commitment.sync(race_id, client=client), RaceNotFoundError)
 
     def asked(**named: UUID) -> Any:
         request = ArtifactDownloadRequest(ArtifactType.EVAL_PROBLEM_LOGS, agent, **named)

@@ -21,8 +21,7 @@ def test_a_body_comes_back_however_it_is_cut(payload: bytes, size: int, packed: 
     if not packed and payload.startswith(b"\x1f\x8b"):
         payload = b"." + payload
     body = gzip.compress(payload, mtime=0) if packed else payload
-    taken = take(pieces(body, size), CAPS)
-    assert (taken.payload, taken.wire_bytes) == (payload, len(body))
+    assert take(pieces(body, size), CAPS) == payload
 
 
 @given(st.binary(max_size=2000), st.data())
@@ -36,7 +35,7 @@ def test_a_gzip_stream_without_its_end_is_truncated(payload: bytes, data: st.Dat
 
 def test_members_follow_one_another_and_zero_bytes_may_trail() -> None:
     body = gzip.compress(b"one ") + gzip.compress(b"two") + bytes(512)
-    assert take(pieces(body, 7), CAPS).payload == b"one two"
+    assert take(pieces(body, 7), CAPS) == b"one two"
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_a_judgement_is_what_the_domain_reads(source: OroSource) -> None:
 
 
 def test_gold_is_listed_for_the_public_suite_and_the_world_names_an_episode(source: OroSource) -> None:
-    legacy = list(source.problems(LEGACY_SUITE))
+    legacy = [problem for problem in source.problems() if problem.suite_id == LEGACY_SUITE]
     assert {problem.problem_id for problem in legacy} == {problem_id(number) for number in range(3)}
     assert all(isinstance(problem.reward, list) and problem.query for problem in legacy)
     tasks = [problem for problem in source.problems() if problem.kind is ExecutionKind.ENVPACK]
