@@ -184,7 +184,7 @@ def retry_after_seconds(value: str | None, now: datetime) -> float | None:
     except ValueError:
         try:
             at = parsedate_to_datetime(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
         seconds = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
     return min(max(seconds, 0.0), MAX_PARK_SECONDS) if seconds == seconds else None

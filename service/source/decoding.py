@@ -56,12 +56,12 @@ class Row(dict[str, Any]):
         return value if isinstance(value, bool) else default
 
     def moment(self, name: str) -> datetime | None:
-        """A timestamp; one without an offset means UTC."""
+        """A timestamp in UTC, which is also what one without an offset means."""
         try:
             moment = datetime.fromisoformat(self.text(name) or "")
-        except ValueError:
+            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        except (ValueError, OverflowError):
             return None
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
     def row(self, name: str) -> "Row":
         """A nested object; empty where there is none."""

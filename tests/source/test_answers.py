@@ -58,6 +58,8 @@ def test_a_typed_code_says_more_than_its_status() -> None:
         ("86400", 3600.0),
         ("Mon, 01 Jun 2026 12:01:30 GMT", 90.0),
         ("Mon, 01 Jun 2026 11:00:00 GMT", 0.0),
+        (f"Mon, 01 Jun {'9' * 30} 11:00:00 GMT", None),
+        (f"Mon, 01 Jun 2026 11:00:00 +{'9' * 20}", None),
     ],
 )
 def test_retry_after_in_both_forms(value: str | None, seconds: float | None) -> None:
@@ -138,6 +140,17 @@ def test_what_a_database_cannot_hold_is_replaced() -> None:
 def test_deep_nesting_is_malformed(depth: int) -> None:
     with pytest.raises(Malformed):
         decode(b"[" * depth + b"]" * depth)
+
+
+@given(st.text() | st.from_regex(r"\w{3}, \d+ \w{3} \d+ \d+:\d+:\d+ [+-]\d+", fullmatch=True))
+def test_no_retry_after_is_too_odd(value: str) -> None:
+    seconds = retry_after_seconds(value, NOW)
+    assert seconds is None or 0.0 <= seconds <= 3600.0
+
+
+def test_a_moment_outside_the_calendar_is_absent() -> None:
+    row = Row(early="0001-01-01T00:00:00+23:59", late="9999-12-31T23:59:59-23:59", fine="2026-06-01T14:00:00+02:00")
+    assert (row.moment("early"), row.moment("late"), row.moment("fine")) == (None, None, NOW)
 
 
 def test_fields_of_the_wrong_type_are_absent() -> None:
