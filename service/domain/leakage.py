@@ -51,10 +51,10 @@ class Edge(NamedTuple):
     a: str
     b: str
     kind: EdgeKind
-    evidence: str
+    shared: str
     """What they share: `product:<id>`, `task:<name>`, `text:<digest>` or `near:<digest>~<digest>:<similarity>`.
 
-    Never query text. Suspect edges of one evidence stand for all pairs among the problems they name.
+    Never query text. Suspect edges that share the same stand for all pairs among the problems they name.
     """
 
 
@@ -83,7 +83,7 @@ def edges(problems: Sequence[ProblemFacts], plan: LeakPlan) -> list[Edge]:
     """Draw all edges between the problems, sorted; independent of the order of `problems`.
 
     Edges of one cause are a star around its smallest problem id, not all pairs: enough for `clusters`, and for
-    `pools`, which reads suspect edges by their evidence. Adding problems never takes two apart that were joined.
+    `pools`, which reads suspect edges by what they share. Adding problems never takes two apart that were joined.
     """
     drawn = chain(_product_edges(problems), _task_edges(problems), _query_edges(problems, plan.queries))
     return sorted(set(drawn))
@@ -112,10 +112,10 @@ def clusters(edges: Iterable[Edge], problem_ids: Iterable[str]) -> dict[str, str
     return {problem_id: root(problem_id) for problem_id in sorted(parent)}
 
 
-def _star(hub: str, others: Iterable[str], kind: EdgeKind, evidence: str) -> Iterator[Edge]:
+def _star(hub: str, others: Iterable[str], kind: EdgeKind, shared: str) -> Iterator[Edge]:
     for other in others:
         if other != hub:
-            yield Edge(min(hub, other), max(hub, other), kind, evidence)
+            yield Edge(min(hub, other), max(hub, other), kind, shared)
 
 
 def _product_edges(problems: Sequence[ProblemFacts]) -> Iterator[Edge]:
@@ -126,14 +126,14 @@ def _product_edges(problems: Sequence[ProblemFacts]) -> Iterator[Edge]:
             for product_id in ids:
                 holders[product_id].add(facts.problem_id)
     for product_id in gold.keys() | winner.keys() | suspect.keys():
-        evidence = f"product:{product_id}"
+        shared = f"product:{product_id}"
         answers = gold.get(product_id, set())
         known = answers | winner.get(product_id, set())
         everyone = known | suspect.get(product_id, set())
         hub = min(answers or known or everyone)
-        yield from _star(hub, answers, EdgeKind.GOLD_ID, evidence)
-        yield from _star(hub, known - answers, EdgeKind.WINNER_ID, evidence)
-        yield from _star(hub, everyone - known, EdgeKind.SUSPECT, evidence)
+        yield from _star(hub, answers, EdgeKind.GOLD_ID, shared)
+        yield from _star(hub, known - answers, EdgeKind.WINNER_ID, shared)
+        yield from _star(hub, everyone - known, EdgeKind.SUSPECT, shared)
 
 
 def _task_edges(problems: Sequence[ProblemFacts]) -> Iterator[Edge]:
@@ -155,7 +155,7 @@ class _Text:
 
     @property
     def name(self) -> str:
-        """What evidence calls it."""
+        """What edges call it."""
         return digest(self.words)[:16]
 
     @property
@@ -174,12 +174,12 @@ def _query_edges(problems: Sequence[ProblemFacts], rule: QueryRule) -> Iterator[
             yield from _star(min(text.speakers), text.speakers, EdgeKind.SUSPECT, f"text:{text.name}")
     for pair in near_pairs([text.words for text in texts], rule):
         a, b = texts[pair.a], texts[pair.b]
-        evidence = f"near:{a.name}~{b.name}:{pair.similarity.ratio:.3f}"
+        shared = f"near:{a.name}~{b.name}:{pair.similarity.ratio:.3f}"
         if a.confirmed and b.confirmed:
-            yield from _star(a.confirmed[0], b.confirmed[:1], EdgeKind.NEAR_QUERY, evidence)
+            yield from _star(a.confirmed[0], b.confirmed[:1], EdgeKind.NEAR_QUERY, shared)
         if a.unconfirmed or b.unconfirmed:
             speakers = a.speakers | b.speakers
-            yield from _star(min(speakers), speakers, EdgeKind.SUSPECT, evidence)
+            yield from _star(min(speakers), speakers, EdgeKind.SUSPECT, shared)
 
 
 def _texts(problems: Sequence[ProblemFacts], rule: QueryRule) -> list[_Text]:

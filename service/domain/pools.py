@@ -162,11 +162,11 @@ def _strictest(draws: Mapping[str, Pool], clusters: Mapping[str, str], former: M
 
 
 def _suspected(strictest: Mapping[str, Pool], clusters: Mapping[str, str], suspects: Iterable[Edge]) -> set[str]:
-    """Train clusters that share the evidence of a suspicion with a held-out cluster."""
+    """Train clusters that some suspicion ties to a held-out cluster."""
     tied: dict[str, set[str]] = defaultdict(set)
     for edge in suspects:
         if edge.kind is EdgeKind.SUSPECT:
-            tied[edge.evidence].update((clusters[edge.a], clusters[edge.b]))
+            tied[edge.shared].update((clusters[edge.a], clusters[edge.b]))
     return {
         cluster
         for together in tied.values()

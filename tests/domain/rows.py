@@ -1,10 +1,15 @@
 """Generated trajectories, verdicts and rows, as one race might leave them. Not fixtures: tests say what they need."""
 
+import json
+
+from service.domain.canonical import digest
 from service.domain.leakage import ProblemFacts
-from service.domain.provenance import CallProvenance, Issuer, StructuralClass, Trust
-from service.domain.records import Config, Row, RowSource, build_row
-from service.domain.structure import Outcome, Reason, Verdict
-from service.domain.trajectory import ExecutionKind, Inference, Step, ToolCall, Trajectory
+from service.domain.provenance import CallProvenance, Evidence, Issuer, StructuralClass, Trust
+from service.domain.records import Config, Row, RowSource, as_plain, build_row, row_line
+from service.domain.rules import SLUICE_1
+from service.domain.selection import candidate
+from service.domain.structure import Outcome, Reason, Verdict, judge
+from service.domain.trajectory import ExecutionKind, Inference, Step, ToolCall, Trajectory, parse
 
 
 def shopping_trajectory(query: str = "a red kettle", product: str = "77") -> Trajectory:
@@ -107,3 +112,14 @@ def make_row(number: int = 1, config: Config = Config.AGENTIC) -> Row:
         source(f"run-{number}"),
         len,
     )
+
+
+def to_a_row(payload: bytes, kind: ExecutionKind, evidence: Evidence | None = None) -> Verdict:
+    """Everything that is done between a payload and the line of a snapshot, kept or not."""
+    trajectory = parse(payload, kind)
+    verdict = judge(trajectory, evidence or Evidence(), SLUICE_1, len)
+    candidate("k", "f", problem(), trajectory, verdict)
+    row = build_row(trajectory, verdict, problem(query=None), source(), len)
+    assert json.loads(row_line(row)) == json.loads(json.dumps(as_plain(row)))
+    digest(verdict)
+    return verdict

@@ -7,28 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.domain.canonical import digest
-from service.domain.provenance import Evidence
-from service.domain.records import as_plain, build_row, row_line
-from service.domain.rules import SLUICE_1
-from service.domain.selection import candidate
-from service.domain.structure import Outcome, Reason, Verdict, judge
+from service.domain.structure import Outcome, Reason
 from service.domain.trajectory import DEEPEST, Defect, ExecutionKind, parse
 from tests.domain.dialogues import agentic_run
-from tests.domain.rows import problem, source
+from tests.domain.rows import to_a_row
 
 LEGACY, ENVPACK = ExecutionKind
-
-
-def through(payload: bytes, kind: ExecutionKind, evidence: Evidence | None = None) -> Verdict:
-    """Everything between a payload and the line of a snapshot, kept or not."""
-    trajectory = parse(payload, kind)
-    verdict = judge(trajectory, evidence or Evidence(), SLUICE_1, len)
-    candidate("k", "f", problem(), trajectory, verdict)
-    row = build_row(trajectory, verdict, problem(query=None), source(), len)
-    assert json.loads(row_line(row)) == json.loads(json.dumps(as_plain(row)))
-    digest(verdict)
-    return verdict
 
 
 def nested(depth: int, inside: str = "1") -> str:
@@ -70,24 +54,24 @@ def episode(**spelled: str) -> bytes:
 @pytest.mark.parametrize("part", ["arguments", "result", "params", "native"])
 @pytest.mark.parametrize("depth", [DEEPEST + 1, 600, 1200])
 def test_what_is_nested_too_deep_is_malformed_and_stops_nothing(part: str, depth: int) -> None:
-    verdict = through(dialogue(**{part: nested(depth)}), LEGACY, agentic_run().evidence())
+    verdict = to_a_row(dialogue(**{part: nested(depth)}), LEGACY, agentic_run().evidence())
     assert verdict.reason is Reason.MALFORMED
     if part in ("arguments", "result"):
-        assert through(episode(**{part: nested(depth)}), ENVPACK).reason is Reason.MALFORMED
+        assert to_a_row(episode(**{part: nested(depth)}), ENVPACK).reason is Reason.MALFORMED
 
 
 def test_the_limit_counts_the_levels_of_a_call_and_no_more() -> None:
     # The arguments are an object themselves, so they have room for one level less.
     assert parse(episode(arguments=nested(DEEPEST - 1)), ENVPACK).defects == ()
     assert parse(episode(arguments=nested(DEEPEST)), ENVPACK).defects == (Defect.TOO_DEEP,)
-    assert through(episode(arguments=nested(DEEPEST - 1)), ENVPACK).outcome is Outcome.KEPT
+    assert to_a_row(episode(arguments=nested(DEEPEST - 1)), ENVPACK).outcome is Outcome.KEPT
 
 
 @pytest.mark.parametrize("depth", [600, 3_000])
 def test_json_in_text_is_text_however_deep(depth: int) -> None:
     text = json.dumps(nested(depth))
-    assert through(dialogue(arguments=text, result=text, params=text, native=text), LEGACY)
-    assert through(episode(arguments=text, result=text), ENVPACK).outcome is Outcome.KEPT
+    assert to_a_row(dialogue(arguments=text, result=text, params=text, native=text), LEGACY)
+    assert to_a_row(episode(arguments=text, result=text), ENVPACK).outcome is Outcome.KEPT
 
 
 @pytest.mark.parametrize(
@@ -98,10 +82,10 @@ def test_json_in_text_is_text_however_deep(depth: int) -> None:
     ],
 )
 def test_strange_scalars_stop_nothing(spelling: str) -> None:
-    through(dialogue(arguments=spelling), LEGACY, agentic_run().evidence())
-    through(dialogue(result=spelling), LEGACY, agentic_run().evidence())
-    through(dialogue(native=spelling, params=spelling), LEGACY, agentic_run().evidence())
-    through(episode(arguments=spelling, result=spelling), ENVPACK)
+    to_a_row(dialogue(arguments=spelling), LEGACY, agentic_run().evidence())
+    to_a_row(dialogue(result=spelling), LEGACY, agentic_run().evidence())
+    to_a_row(dialogue(native=spelling, params=spelling), LEGACY, agentic_run().evidence())
+    to_a_row(episode(arguments=spelling, result=spelling), ENVPACK)
 
 
 SCALARS = st.sampled_from(
@@ -128,5 +112,5 @@ SPELLED = st.recursive(
 @given(SPELLED, SPELLED, SPELLED, SPELLED)
 def test_no_spelling_stops_the_way_to_a_row(arguments: str, result: str, params: str, native: str) -> None:
     parts: dict[str, Any] = {"arguments": arguments, "result": result, "params": params, "native": native}
-    through(dialogue(**parts), LEGACY, agentic_run().evidence())
-    through(episode(arguments=arguments, result=result), ENVPACK)
+    to_a_row(dialogue(**parts), LEGACY, agentic_run().evidence())
+    to_a_row(episode(arguments=arguments, result=result), ENVPACK)

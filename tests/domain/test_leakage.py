@@ -70,7 +70,7 @@ def test_a_task_ties_across_packs() -> None:
 def test_evidence_never_quotes_a_query() -> None:
     found = edges([problem("p1", KETTLE), problem("p2", KETTLE), problem("p3", KETTLE_AGAIN)], LEAK_1)
     assert {edge.kind for edge in found} == {EdgeKind.EQUAL_QUERY, EdgeKind.NEAR_QUERY}
-    assert not any("kettle" in edge.evidence for edge in found)
+    assert not any("kettle" in edge.shared for edge in found)
 
 
 def test_suspect_edges_join_nothing() -> None:
@@ -174,7 +174,7 @@ def meet(found: list[Edge], cluster: dict[str, str], a: str, b: str) -> bool:
     named: dict[str, set[str]] = {}
     for edge in found:
         if edge.kind is EdgeKind.SUSPECT:
-            named.setdefault(edge.evidence, set()).update((cluster[edge.a], cluster[edge.b]))
+            named.setdefault(edge.shared, set()).update((cluster[edge.a], cluster[edge.b]))
     return any({cluster[a], cluster[b]} <= clusters_named for clusters_named in named.values())
 
 
@@ -212,4 +212,4 @@ def test_gold_ids_of_the_benchmark_make_737_components(benchmark: list[dict[str,
     assert (len(problems), len(set(cluster.values()))) == (750, 737)
     assert sizes == {1: 724, 2: 13}
     assert {edge.kind for edge in found} == {EdgeKind.GOLD_ID}
-    assert len({edge.evidence for edge in found}) == 25
+    assert len({edge.shared for edge in found}) == 25

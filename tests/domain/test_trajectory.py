@@ -11,6 +11,7 @@ from service.domain.rules import SLUICE_1
 from service.domain.structure import Reason, judge
 from service.domain.trajectory import Defect, ExecutionKind, parse, product_ids
 from tests.domain.dialogues import agentic_run
+from tests.domain.rows import to_a_row
 
 WORDS = """completion message think tool_call name parameters result extra_info timestamp proxy_calls path response
 choices usage params product_ids q interaction calls args observation query execution_time"""
@@ -25,7 +26,7 @@ JSON = st.recursive(
 def read(payload: bytes, kind: ExecutionKind = ExecutionKind.LEGACY) -> None:
     """Everything that is done with bytes of strangers."""
     trajectory = parse(payload, kind)
-    judge(trajectory, Evidence(), SLUICE_1, len)
+    to_a_row(payload, kind)
     assert trajectory.answer == tuple(dict.fromkeys(trajectory.answer))
 
 

@@ -44,7 +44,7 @@ def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
                 rules_digest=rules.digest,
                 facts_known=known,
                 members=[_member(problem, cluster_of) for problem in facts],
-                edges=[EdgeRow(edge.a, edge.b, edge.kind, edge.evidence) for edge in edges],
+                edges=[EdgeRow(edge.a, edge.b, edge.kind, edge.shared) for edge in edges],
             )
     return []
 
