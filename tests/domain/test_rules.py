@@ -5,6 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from service.domain import replies, trajectory
+from service.domain.canonical import digest
 from service.domain.rules import EVIDENCE_1, PAPER_2606_10064, RULE_SETS, SLUICE_1, EvidenceRule, RuleSet
 from service.tokenizer import TOKEN_COUNT_METHOD
 
@@ -47,3 +49,11 @@ def test_what_we_chose_for_the_paper_is_marked_and_exists() -> None:
 
 def test_the_named_token_count_is_the_one_that_ships() -> None:
     assert SLUICE_1.token_method == PAPER_2606_10064.token_method == TOKEN_COUNT_METHOD
+
+
+def test_a_changed_cap_is_a_new_parser() -> None:
+    # The caps are in no digest themselves: whoever changes one gives the parser, which is, a new version.
+    caps = (trajectory.LARGEST_PAYLOAD_BYTES, trajectory.MOST_PARTS, trajectory.DEEPEST, replies.MAX_DEPTH)
+    assert (SLUICE_1.parser, *caps) == ("sluice-parser/1", 4_194_304, 2_000, 64, 12)
+    # search, view, answer and logged tools of both kinds
+    assert digest(list(trajectory.TOOLS.values())) == "ec97ab446de1cf1969d7af66736f7e8020739d857c9feb74a4f2d833f394788f"
