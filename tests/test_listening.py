@@ -11,7 +11,7 @@ from service.listening import in_thread, listening, url_of
 
 
 def test_nagle_is_off_on_what_the_listener_accepts():
-    """asyncio sets TCP_NODELAY only on sockets whose protocol is named; 0 means that it would be left on."""
+    """Asyncio sets TCP_NODELAY only on sockets whose protocol is named; 0 means that it would be left on."""
     with listening("127.0.0.1", 0) as listener:
         assert listener.proto == socket.IPPROTO_TCP
 

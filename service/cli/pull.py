@@ -169,7 +169,7 @@ def _read_document(client: httpx.Client, url: str) -> bytes:
     content = bytearray()
     with client.stream("GET", url) as answer:
         _require_success(answer)
-        for chunk in answer.iter_raw(CHUNK_BYTES):
+        for chunk in answer.iter_raw():
             content += chunk
             if len(content) > DOCUMENT_LIMIT_BYTES:
                 raise SluiceError(ErrorCode.BAD_INPUT, f"{url} is larger than any such document")

@@ -79,6 +79,7 @@ def add_harvest(session: Session) -> None:
             suite_id=3,
             race_number=7,
             status="RACE_COMPLETE",
+            is_complete=True,
             started_at=NOW,
             completed_at=NOW,
             source={},
@@ -215,7 +216,8 @@ def asking(row: Row, query: str) -> Row:
 
 def write(files: FileStore, eval_query: str | None = "five blue parasols with a wooden handle") -> Manifest:
     """Publish the files of a snapshot; with `eval_query` None its eval rows ask what its train rows ask."""
-    spec = SnapshotSpec(rules="sluice-1/1", rules_digest=RULES, leak_plan_digest="l", pool_plan_digest="p", audit_digest="a")
+    digests = {"leak_plan_digest": "l", "pool_plan_digest": "p", "audit_digest": "a"}
+    spec = SnapshotSpec(rules="sluice-1/1", rules_digest=RULES, **digests)
     train = [make_row(number) for number in range(1, 1 + ROWS_PER_SPLIT)]
     held = [make_row(number) for number in range(101, 101 + ROWS_PER_SPLIT)]
     if eval_query is not None:

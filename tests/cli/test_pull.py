@@ -1,17 +1,23 @@
 """Pulling a snapshot from a real service: whole, verified, resumed; and from one that cannot be trusted."""
 
+import asyncio
+import gzip
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import datasets
 import pytest
+from starlette.datastructures import Headers
+from starlette.responses import Response, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 from typer.testing import CliRunner
 
 from service.api import create_app
 from service.cli.app import app
+from service.cli.pull import TRIES
 from service.cli.serving import serving
 from service.errors import ErrorCode, SluiceError
 from tests.api.conftest import Service
@@ -145,3 +151,86 @@ def test_wrong_bytes_never_get_their_name(
         pull(service.snapshot_id, url, tmp_path)
     assert caught.value.code is ErrorCode.DIGEST_MISMATCH
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+class Moody:
+    """The service behind a door that fails as the test wishes: 503s first, and answers that end early."""
+
+    def __init__(self, inner: ASGIApp, failures: int) -> None:
+        self.inner, self.failures = inner, failures
+        self.asked: list[tuple[str, str]] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.inner(scope, receive, send)
+        headers = Headers(scope=scope)
+        self.asked.append((scope["path"].rsplit("/", 1)[1], headers.get("range", "")))
+        assert headers["accept-encoding"] == "identity"
+        if self.failures:
+            self.failures -= 1
+            return await Response(status_code=503)(scope, receive, send)
+        return await self.inner(scope, receive, send)
+
+
+def test_a_busy_service_is_outlasted_and_the_rest_of_a_file_resumed(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Three 503s: for the manifest, and twice for the file of which 100 bytes are there already."""
+    monkeypatch.setattr("service.cli.pull.PAUSE_SECONDS", 0.0)
+    published = tree(service.settings.snapshot_dir / service.snapshot_id)
+    name = min(entry for entry in published if entry.startswith("data/"))
+    (tmp_path / "data/agentic").mkdir(parents=True)
+    (tmp_path / f"{name}.partial").write_bytes(published[name][:100])
+    door = Moody(create_app(service.engine, service.settings), failures=1)
+    with serving(door, "127.0.0.1", 0) as url:
+        monkeypatch.setattr("service.cli.pull._claim", lambda *_: setattr(door, "failures", 2))
+        pull(service.snapshot_id, url, tmp_path)
+    short = name.rsplit("/", 1)[1]
+    assert door.asked[:5] == [("manifest.json", "")] * 2 + [(short, "bytes=100-")] * 3
+    assert tree(tmp_path) == published
+
+
+def test_a_service_that_stays_busy_ends_it(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("service.cli.pull.PAUSE_SECONDS", 0.0)
+    door = Moody(create_app(service.engine, service.settings), failures=1000)
+    with serving(door, "127.0.0.1", 0) as url, pytest.raises(SluiceError, match="answered 503") as caught:
+        pull(service.snapshot_id, url, tmp_path)
+    assert caught.value.code is ErrorCode.SERVICE_UNAVAILABLE
+    assert len(door.asked) == TRIES
+
+
+def test_a_document_without_end_is_cut_off(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The rest is sent only once it has been refused: whoever read on to the end would wait for it."""
+    monkeypatch.setattr("service.cli.pull.DOCUMENT_LIMIT_BYTES", 1000)
+    refused, late = threading.Event(), threading.Event()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"x" * 2000
+        if not await asyncio.to_thread(refused.wait, 20):
+            late.set()
+
+    async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+        await StreamingResponse(pieces())(scope, receive, send)
+
+    with serving(endless, "127.0.0.1", 0) as url:
+        with pytest.raises(SluiceError, match="larger than any"):
+            pull(service.snapshot_id, url, tmp_path)
+        assert not late.is_set()
+        refused.set()
+
+
+def test_an_encoded_answer_is_refused(service: Service, tmp_path: Path):
+    """It was asked for as it is; inflated it could be any size."""
+
+    async def encoded(scope: Scope, receive: Receive, send: Send) -> None:
+        body = gzip.compress(b"0" * 1000)
+        await Response(body, headers={"Content-Encoding": "gzip"})(scope, receive, send)
+
+    with serving(encoded, "127.0.0.1", 0) as url, pytest.raises(SluiceError, match="came encoded"):
+        pull(service.snapshot_id, url, tmp_path)
+
+
+def test_a_folder_of_something_else_is_not_overwritten(service: Service, url: str, tmp_path: Path):
+    (tmp_path / "manifest.json").write_text("[1]")
+    with pytest.raises(SluiceError, match="another snapshot"):
+        pull(service.snapshot_id, url, tmp_path)

@@ -1,0 +1,54 @@
+"""`snapshot create` with workers that take the request up and do nothing: an old snapshot is no success."""
+
+import dramatiq
+import pytest
+from typer.testing import CliRunner, Result
+
+from service.cli.app import app
+from service.queue.broker import open_broker
+from service.queue.messages import Stage
+from service.store.engine import open_engine
+from tests.api import corpus
+
+
+@pytest.fixture
+def idle_worker(redis_url: str):
+    """It handles every message by doing nothing, as one does that finds the stage's lease taken."""
+    broker = open_broker(redis_url)
+    for stage in Stage:
+        dramatiq.actor(lambda ids: None, broker=broker, actor_name=stage.value, queue_name=stage.value)
+    worker = dramatiq.Worker(broker, worker_timeout=100, worker_threads=1)
+    worker.start()
+    yield redis_url
+    worker.stop()
+    broker.close()
+
+
+@pytest.fixture
+def create(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path, idle_worker: str):
+    monkeypatch.setattr("service.cli.snapshot.TRIES", 2)
+    monkeypatch.setattr("service.cli.snapshot.PAUSE_SECONDS", 0.1)
+    for name, value in {"DATABASE_URL": database_url, "REDIS_URL": idle_worker, "DATA_DIR": str(tmp_path)}.items():
+        monkeypatch.setenv(f"SLUICE_{name}", value)
+    return lambda: CliRunner().invoke(app, ["snapshot", "create"])
+
+
+def test_an_old_snapshot_is_no_success(create, database_url: str, tmp_path):
+    engine = open_engine(database_url)
+    corpus.fill(engine, tmp_path)
+    ran: Result = create()
+    engine.dispose()
+    assert ran.exit_code == 1
+    assert ran.stdout == ""
+    assert "still to be done are clustering" in ran.stderr
+
+
+def test_the_newest_snapshot_is_one_when_nothing_is_left_to_do(
+    create, database_url: str, tmp_path, monkeypatch: pytest.MonkeyPatch
+):
+    engine = open_engine(database_url)
+    snapshot_id = corpus.fill(engine, tmp_path)
+    monkeypatch.setattr("service.cli.snapshot._due", lambda session: [])
+    ran: Result = create()
+    engine.dispose()
+    assert (ran.exit_code, ran.stdout.strip()) == (0, snapshot_id)
