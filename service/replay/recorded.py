@@ -167,3 +167,8 @@ class Archive:
                 first.setdefault(run.agent_version_id, run)
         ordered = sorted(first.values(), key=lambda run: (-run.score, run.agent_version_id))
         return [(self.agents[run.agent_version_id], run) for run in ordered]
+
+    @property
+    def object_count(self) -> int:
+        """How many trajectories can be fetched once every race is complete."""
+        return sum(item.packed is not None for item in self.legacy.values()) + len(self.episodes)

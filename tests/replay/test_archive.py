@@ -30,6 +30,7 @@ def test_counts_of_the_generated_folder(recording: Path) -> None:
     assert len(archive.legacy) == 32
     assert len(objects(archive)) == 30
     assert len(archive.episodes) == 2 * EPISODES
+    assert archive.object_count == 34
     # failed and null dialogue, once in either race.
     assert objects(archive).count(b"[]") == 4
     assert sum(b"NaN" in payload for payload in objects(archive)) == 2
@@ -82,7 +83,7 @@ def test_counts_of_the_recorded_runs(shared_data: Path) -> None:
     archive = read_archive(shared_data / "runs")
     # 1,245 scored problems of 15 agents; crash_mixed has no envelope for 17 of its 60.
     assert len(archive.legacy) == 1245
-    assert len(objects(archive)) == 1228
+    assert archive.object_count == 1228
     # 85 FAILED or TIMED_OUT envelopes and 8 null dialogues.
     assert objects(archive).count(b"[]") == 93
     assert sum(b"NaN" in payload for payload in objects(archive)) == 7
