@@ -1,10 +1,11 @@
-"""`snapshot create` with workers that take the request up and do nothing: an old snapshot is no success."""
+"""`snapshot create` with no worker, and with one that does nothing: an old snapshot is no success."""
 
 import dramatiq
 import pytest
 from typer.testing import CliRunner, Result
 
 from service.cli.app import app
+from service.errors import SluiceError
 from service.queue.broker import open_broker
 from service.queue.messages import Stage
 from service.store.engine import open_engine
@@ -19,20 +20,28 @@ def idle_worker(redis_url: str):
         dramatiq.actor(lambda ids: None, broker=broker, actor_name=stage.value, queue_name=stage.value)
     worker = dramatiq.Worker(broker, worker_timeout=100, worker_threads=1)
     worker.start()
-    yield redis_url
+    yield
     worker.stop()
     broker.close()
 
 
 @pytest.fixture
-def create(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path, idle_worker: str):
+def create(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path, redis_url: str):
     monkeypatch.setattr("service.cli.snapshot.TRIES", 2)
     monkeypatch.setattr("service.cli.snapshot.PAUSE_SECONDS", 0.1)
-    for name, value in {"DATABASE_URL": database_url, "REDIS_URL": idle_worker, "DATA_DIR": str(tmp_path)}.items():
+    monkeypatch.setattr("service.cli.snapshot.UNFETCHED_SECONDS", 1.0)
+    for name, value in {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "DATA_DIR": str(tmp_path)}.items():
         monkeypatch.setenv(f"SLUICE_{name}", value)
     return lambda: CliRunner().invoke(app, ["snapshot", "create"])
 
 
+def test_without_workers_it_says_so(create):
+    ran: Result = create()
+    assert isinstance(ran.exception, SluiceError)
+    assert "no worker has taken the request up" in ran.exception.message
+
+
+@pytest.mark.usefixtures("idle_worker")
 def test_an_old_snapshot_is_no_success(create, database_url: str, tmp_path):
     engine = open_engine(database_url)
     corpus.fill(engine, tmp_path)
@@ -43,6 +52,7 @@ def test_an_old_snapshot_is_no_success(create, database_url: str, tmp_path):
     assert "still to be done are clustering" in ran.stderr
 
 
+@pytest.mark.usefixtures("idle_worker")
 def test_the_newest_snapshot_is_one_when_nothing_is_left_to_do(
     create, database_url: str, tmp_path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -17,7 +17,7 @@ import pytest
 from service.replay.server import replaying
 from service.world.demo import DemoSize, write_demo
 
-SMALL = DemoSize(families=120, race_problems=24, repeated=6, qualifying_problems=10, episodes=10)
+SMALL = DemoSize(families=80, race_problems=14, repeated=4, qualifying_problems=6, episodes=6)
 PATIENCE_SECONDS = 180.0
 SLUICE = (sys.executable, "-c", "from service.cli import main; main()")
 KEYS = {"races", "trajectories", "by_class", "verdicts", "clusters", "pools", "snapshot"}
@@ -89,11 +89,6 @@ def test_once_leaves_nothing_running(summary: dict, data_dir: Path):
     assert left_over(data_dir) == []
 
 
-def test_the_same_again_adds_nothing(summary: dict, data_dir: Path, source: str):
-    ran = once(data_dir, source)
-    assert (ran.returncode, json.loads(ran.stdout)) == (0, summary)
-
-
 @contextmanager
 def serving(data_dir: Path, source: str, log: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """`sluice up` in the background; yields the process and the URL it serves on."""
@@ -126,36 +121,26 @@ def workers_of(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return [each for each in living if "workers" in each.cmdline()]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_everything(summary: dict, data_dir: Path, source: str, tmp_path: Path, number: signal.Signals):
+def test_a_killed_worker_is_replaced_and_ctrl_c_stops_everything(
+    summary: dict, data_dir: Path, source: str, tmp_path: Path
+):
     with serving(data_dir, source, tmp_path / "log") as (process, url):
         assert httpx.get(f"{url}/ready").json()["status"] == "ready"
         assert httpx.get(f"{url}/v1/stats").json()["snapshot"] == summary["snapshot"]
-        process.send_signal(number)
-        assert process.wait(60) == 0
-    assert left_over(data_dir) == []
-
-
-def test_a_killed_worker_is_replaced(summary: dict, data_dir: Path, source: str, tmp_path: Path):
-    with serving(data_dir, source, tmp_path / "log") as (process, _):
         (worker,) = workers_of(process)
         worker.kill()
         wait_for(lambda: "yes" if [each for each in workers_of(process) if each.pid != worker.pid] else None)
         assert "status -9" in (tmp_path / "log").read_text()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    assert left_over(data_dir) == []
 
 
-def test_when_up_is_killed_its_processes_end_by_themselves(summary: dict, data_dir: Path, source: str, tmp_path: Path):
-    with serving(data_dir, source, tmp_path / "log") as (process, _):
-        process.kill()
-        process.wait()
-        wait_for(lambda: None if left_over(data_dir) else "yes")
-    ran = once(data_dir, source)
-    assert json.loads(ran.stdout) == summary
-
-
-def test_a_second_command_joins(summary: dict, data_dir: Path, source: str, tmp_path: Path):
+def test_a_second_command_joins_and_sigterm_stops_everything(
+    summary: dict, data_dir: Path, source: str, tmp_path: Path
+):
     """`stats` beside `up` reads the same database; `snapshot create` has its workers decide again."""
-    with serving(data_dir, source, tmp_path / "log"):
+    with serving(data_dir, source, tmp_path / "log") as (process, _):
         for arguments, expected in (
             (("stats",), summary),
             (("snapshot", "create"), summary["snapshot"]),
@@ -164,13 +149,20 @@ def test_a_second_command_joins(summary: dict, data_dir: Path, source: str, tmp_
             ran = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
             assert ran.returncode == 0, ran.stderr
             assert json.loads(ran.stdout) == expected
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert left_over(data_dir) == []
 
 
-def test_snapshot_create_without_workers_says_so(summary: dict, data_dir: Path):
-    command = [*SLUICE, "snapshot", "create", "--data-dir", str(data_dir)]
-    ran = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
-    assert ran.returncode == 2
-    assert "no worker has taken the request up" in ran.stderr
+def test_when_up_is_killed_its_processes_end_and_the_same_again_adds_nothing(
+    summary: dict, data_dir: Path, source: str, tmp_path: Path
+):
+    with serving(data_dir, source, tmp_path / "log") as (process, _):
+        process.kill()
+        process.wait()
+        wait_for(lambda: None if left_over(data_dir) else "yes")
+    ran = once(data_dir, source)
+    assert (ran.returncode, json.loads(ran.stdout)) == (0, summary)
 
 
 def test_a_taken_port_is_one_sentence(data_dir: Path, source: str):
