@@ -121,7 +121,7 @@ def _list_items(run: RunListing, context: Context, seen: Walk) -> None:
     with transaction(context.engine) as session:
         listings.save_problems(session, [_problem_of(item, run.suite_id) for item in released])
         seen.items += ledger.expect(session, [_expected(item) for item in released], context.now())
-        if listed.complete and len(released) == len(listed.items):
+        if listed.complete:
             listings.mark_run_listed(session, run.eval_run_id, context.now())
 
 

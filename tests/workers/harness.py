@@ -43,6 +43,7 @@ class Pipeline:
             "SLUICE_SOURCE_URL": self.source_url,
             "SLUICE_DATA_DIR": str(self.data_dir),
             "SLUICE_POLL_SECONDS": "3600",
+            "SLUICE_RELEASE_INTERVAL_SECONDS": "0",
         }
         process = subprocess.Popen([sys.executable, str(RUSHED_WORKER), fault], env=environment)
         try:

@@ -84,5 +84,5 @@ def test_a_source_that_is_away_breaks_the_walk_off_with_its_reason(context: Cont
     with reading(context.engine) as session:
         (error,) = walks.errors_after(session, 0)
         assert "upstream_error" in error
-        assert not walks.running(session)
+        assert walks.incomplete(session)
         assert not walks.completed_after(session, 0)
