@@ -2,16 +2,14 @@
 
 import contextlib
 import signal
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from service.errors import ErrorCode, SluiceError
+from service.listening import in_thread, listening, url_of
 from service.replay.app import create_app
 from service.replay.archive import read_archive
 from service.replay.faults import FaultInjector, Faults
@@ -19,7 +17,6 @@ from service.replay.presign import Presigner
 from service.replay.recorded import Archive
 
 LOOPBACK = "127.0.0.1"
-_START_SECONDS = 10.0
 
 
 def serve(directory: Path, host: str = LOOPBACK, port: int = 8716) -> None:
@@ -29,7 +26,7 @@ def serve(directory: Path, host: str = LOOPBACK, port: int = 8716) -> None:
         SluiceError: BAD_INPUT for a folder without races; PREREQUISITE_MISSING when the port is taken.
     """
     app = create_app(read_archive(directory))
-    with _listening(host, port) as listener, _signals_mean_return():
+    with listening(host, port) as listener, _signals_mean_return():
         _server(app).run(sockets=[listener])
 
 
@@ -55,16 +52,8 @@ def replaying(
     archive = read_archive(source) if isinstance(source, Path) else source
     app: ASGIApp = create_app(archive, Presigner(url_lifetime_seconds))
     server = _server(app if faults is None else FaultInjector(app, faults))
-    with _listening(host, port) as listener:
-        address = f"http://{host}:{listener.getsockname()[1]}"
-        thread = Thread(target=server.run, kwargs={"sockets": [listener]}, name="replay", daemon=True)
-        thread.start()
-        try:
-            _await_start(server, thread)
-            yield Replay(address, archive, faults)
-        finally:
-            server.should_exit = True
-            thread.join(_START_SECONDS)
+    with listening(host, port) as listener, in_thread(server, listener, "replay"):
+        yield Replay(url_of(listener), archive, faults)
 
 
 def _server(app: ASGIApp) -> uvicorn.Server:
@@ -72,30 +61,6 @@ def _server(app: ASGIApp) -> uvicorn.Server:
         app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2, timeout_keep_alive=30
     )
     return uvicorn.Server(config)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    # The protocol is named because asyncio turns Nagle off only on sockets that name it: 40 ms a request otherwise.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        message = f"cannot listen on {host}:{port}: {error.strerror}"
-        raise SluiceError(ErrorCode.PREREQUISITE_MISSING, message, host=host, port=port) from error
-    return listener
-
-
-def _await_start(server: uvicorn.Server, thread: Thread) -> None:
-    """Wait until the server accepts. `join` is the pause, and ends at once when the thread dies."""
-    for _ in range(int(_START_SECONDS / 0.01)):
-        if server.started:
-            return
-        thread.join(0.01)
-        if not thread.is_alive():
-            break
-    raise SluiceError(ErrorCode.SERVICE_UNAVAILABLE, "the replay server did not start")
 
 
 @contextlib.contextmanager
