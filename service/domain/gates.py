@@ -45,6 +45,8 @@ class Reason(StrEnum):
     OVER_RECOMMEND = "over_recommend"
     UNGROUNDED_ID = "ungrounded_id"
     DEFECTIVE_FORMAT = "defective_format"
+    JUDGE_FAILED = "judge_failed"
+    """The filter itself failed on it: a fault of ours, to be mended in a new rule set, not the agent's."""
     KEPT = "kept"
     """No gate failed."""
 

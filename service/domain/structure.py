@@ -17,7 +17,7 @@ from service.domain.provenance import CallProvenance, Evidence, Issuer, Structur
 from service.domain.rules import RuleSet
 from service.domain.trajectory import Trajectory
 
-__all__ = ["Outcome", "Reason", "Verdict", "judge"]
+__all__ = ["Outcome", "Reason", "Verdict", "judge", "unjudgeable"]
 
 
 class Outcome(StrEnum):
@@ -64,6 +64,23 @@ def judge(trajectory: Trajectory, evidence: Evidence, rules: RuleSet, count_toke
         calls=provenance.calls,
         answer=trajectory.answer,
         signals=_signals(case, reasons),
+    )
+
+
+def unjudgeable(fault: str) -> Verdict:
+    """The verdict on a trajectory that `judge` could not take.
+
+    Args:
+        fault: name of what went wrong, never text out of the payload.
+    """
+    return Verdict(
+        outcome=Outcome.REJECTED,
+        reason=Reason.JUDGE_FAILED,
+        structural_class=StructuralClass.UNKNOWN,
+        trust=Trust.CLAIMED,
+        calls=(),
+        answer=(),
+        signals={"fault": fault},
     )
 
 

@@ -1,16 +1,19 @@
 """Filter: judge every trajectory that has no verdict under these rules and this evidence. Decides nothing itself."""
 
+import logging
 from collections.abc import Sequence
 
 import msgspec
 
 from service.domain.provenance import Evidence
-from service.domain.structure import judge
+from service.domain.structure import judge, unjudgeable
 from service.domain.trajectory import ExecutionKind, parse
 from service.store import policies, verdicts
 from service.store.engine import reading, transaction
 from service.store.verdicts import NewVerdict, Unjudged
 from workers.context import Context
+
+log = logging.getLogger(__name__)
 
 
 def run(ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
@@ -25,9 +28,15 @@ def run(ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
 
 
 def _judge(item: Unjudged, context: Context) -> NewVerdict:
-    trajectory = parse(item.payload, ExecutionKind(item.kind))
-    evidence = msgspec.convert(item.evidence, Evidence)
-    verdict = judge(trajectory, evidence, context.policies.rules, context.count_tokens)
+    query: str | None = None
+    try:
+        trajectory = parse(item.payload, ExecutionKind(item.kind))
+        query = trajectory.query
+        evidence = msgspec.convert(item.evidence, Evidence)
+        verdict = judge(trajectory, evidence, context.policies.rules, context.count_tokens)
+    except Exception as fault:
+        log.exception("trajectory %d cannot be judged", item.trajectory_id)
+        verdict = unjudgeable(type(fault).__name__)
     return NewVerdict(
         trajectory_id=item.trajectory_id,
         evidence_digest=item.evidence_digest,
@@ -38,5 +47,5 @@ def _judge(item: Unjudged, context: Context) -> NewVerdict:
         calls=msgspec.to_builtins(verdict.calls),
         signals=verdict.signals,
         answer=list(verdict.answer),
-        reported_query=trajectory.query,
+        reported_query=query,
     )
