@@ -31,6 +31,8 @@ class Settings(BaseSettings):
     """`redis://...` or `unix://...`; None starts a private Valkey below `data_dir`."""
     source_url: str = LIVE_SOURCE_URL
     """Base URL of ORO's public API."""
+    source_name: str | None = None
+    """Name of the source, to which a corpus stays bound; None is the host in `source_url`."""
     rate_per_minute: int | None = Field(default=None, ge=0)
     """Requests per minute against the source; 0 is unthrottled; None means 50, or 0 for a loopback source."""
     object_hosts: tuple[str, ...] = ()
@@ -52,6 +54,11 @@ class Settings(BaseSettings):
     def snapshot_dir(self) -> Path:
         """Folder of published snapshots."""
         return self.data_dir / "snapshots"
+
+    @property
+    def origin(self) -> str:
+        """Name of the source that the corpus comes from. Ports do not matter: a replay takes any that is free."""
+        return self.source_name or urlsplit(self.source_url).hostname or self.source_url
 
     @property
     def requests_per_minute(self) -> int:

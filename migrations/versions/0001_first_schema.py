@@ -46,6 +46,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name=op.f("pk_leases")),
     )
     op.create_table(
+        "origins",
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("recorded_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_origins")),
+    )
+    op.create_table(
         "payloads",
         sa.Column("payload_sha256", sa.String(), nullable=False),
         sa.Column("zstd", sa.LargeBinary(), nullable=False),
@@ -407,6 +413,7 @@ def downgrade() -> None:
     op.drop_table("problems")
     op.drop_table("policies")
     op.drop_table("payloads")
+    op.drop_table("origins")
     op.drop_table("leases")
     op.drop_index(
         "uq_corpus_revisions_open", table_name="corpus_revisions", postgresql_where=sa.text("sealed_at IS NULL")

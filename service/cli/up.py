@@ -21,8 +21,8 @@ from service.cli.watching import Look, look, view
 from service.config import Settings
 from service.domain.policy import DEFAULT_POLICIES
 from service.errors import ErrorCode, SluiceError
-from service.store import walks
-from service.store.engine import reading
+from service.store import origin, walks
+from service.store.engine import reading, transaction
 from service.store.summary import Summary, summarise
 
 SHORTEST_LOOK_SECONDS = 0.5
@@ -72,7 +72,8 @@ def run(chosen: Settings, stopping: threading.Event, *, once: bool, as_json: boo
     check_source(chosen.source_url, must_answer=once)
     chosen.data_dir.mkdir(parents=True, exist_ok=True)
     with joined(chosen, migrating=True) as at:
-        with reading(at.engine) as session:
+        with transaction(at.engine) as session:
+            origin.require(session, at.settings.origin)
             begun = walks.last_begun(session)
         app = create_app(at.engine, at.settings)
         with serving(app, at.settings.host, at.settings.port) as url, fleet(at.settings) as workers:

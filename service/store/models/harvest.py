@@ -153,3 +153,12 @@ class Walk(Base):
     """Why the walk was broken off; None while it runs and when it was completed."""
     oddities: Mapped[JsonObject] = mapped_column(server_default=text("'{}'::jsonb"))
     """Counts by kind of what the source listed otherwise than is known, `source.Oddity` values."""
+
+
+class Origin(Base):
+    """The one source this corpus comes from. Made-up and real races must never meet in a snapshot."""
+
+    __tablename__ = "origins"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    recorded_at: Mapped[RecordedAt]
