@@ -16,8 +16,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from service.config import WORKER_STOP_SECONDS, Settings
 from service.errors import SluiceError
-from service.store import walks
-from service.store.engine import reading
+from service.store import origin, walks
+from service.store.engine import reading, transaction
 from workers.context import Context, open_context
 from workers.leadership import held
 from workers.pipeline import register
@@ -42,6 +42,8 @@ def main() -> int:
         sys.stderr.write("workers need SLUICE_DATABASE_URL and SLUICE_REDIS_URL; `sluice up` gives them their own\n")
         return 2
     context = open_context(settings, settings.database_url, settings.redis_url)
+    with transaction(context.engine) as session:
+        origin.require(session, settings.origin)
     register(context)
     _stop_on_signals(context)
     worker = dramatiq.Worker(context.broker, worker_threads=settings.worker_threads)

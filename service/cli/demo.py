@@ -20,7 +20,12 @@ def command(data_dir: DataDir = DATA_DIR, port: Port = None, once: Once = False,
     """Harvest generated races and serve the result."""
     chosen = settings(data_dir=data_dir, port=0 if once and port is None else port)
     with stop_on_signals() as stopping, replaying(archive(chosen.data_dir)) as replay:
-        here = {"source_url": replay.url, "rate_per_minute": 0, "release_interval_seconds": 0.0}
+        here = {
+            "source_url": replay.url,
+            "source_name": "demo",
+            "rate_per_minute": 0,
+            "release_interval_seconds": 0.0,
+        }
         status = up.run(chosen.model_copy(update=here), stopping, once=once, as_json=as_json)
     raise typer.Exit(status)
 
