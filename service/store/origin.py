@@ -1,6 +1,7 @@
 """Where a corpus comes from: one source for its whole life, so that made-up and real races never meet. Asks none."""
 
 from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from service.errors import ErrorCode, SluiceError
@@ -15,7 +16,7 @@ def require(session: Session, name: str) -> None:
     """
     bound = session.scalar(select(Origin.name))
     if bound is None:
-        session.add(Origin(name=name))
+        session.execute(insert(Origin).values(name=name).on_conflict_do_nothing())
     elif bound != name:
         message = f"this corpus was harvested from {bound!r} and not from {name!r}; use another data folder or database"
         raise SluiceError(ErrorCode.BAD_INPUT, message, bound=bound, asked=name)
