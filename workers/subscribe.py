@@ -2,19 +2,28 @@
 
 import logging
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.orm import Session
 
 from service.errors import SluiceError
 from service.source.calls import SourceRefused
 from service.source.listing import AgentListing, ItemListing, ProblemListing, RaceListing, RunListing
 from service.source.refusals import Refusal
 from service.store import ledger, listings, walks
-from service.store.engine import transaction
+from service.store.engine import is_about_values, transaction
 from service.store.ledger import ExpectedItem
-from service.store.models import AgentVersion, EvaluationRun, Problem, Race
+from service.store.models import AgentVersion, Base, EvaluationRun, Problem, Race
 from workers.context import Context
 
 UNCATEGORISED = "unknown"
+UNSTORABLE = "unstorable"
+"""Counted beside the source's oddities: rows that the database does not take."""
+
+Listed = TypeVar("Listed", bound=Base)
 
 log = logging.getLogger(__name__)
 
@@ -29,15 +38,16 @@ class Walk:
     complete_races: set[str] = field(default_factory=set)
     """Races that are over, with every agent's runs seen in this walk."""
     refusals: Counter[str] = field(default_factory=Counter)
-    """Agent versions that could not be listed, by why not."""
+    """What could not be listed or stored, by why not."""
 
 
 def walk(context: Context) -> None:
     """Walk once over all races the source lists; what is known to be complete is not asked for again.
 
     Raises:
-        SluiceError: the source did not answer, or the process is asked to stop. The walk is noted as broken off, and
-            what it saw is kept.
+        SluiceError: the source did not answer, or the process is asked to stop.
+        SQLAlchemyError: the database did not answer. In all cases the walk is noted as broken off, and what it saw is
+            kept.
     """
     with transaction(context.engine) as session:
         walk_id = walks.begin(session)
@@ -45,9 +55,10 @@ def walk(context: Context) -> None:
     odd_before = _oddities(context)
     try:
         races = _walk_source(context, seen)
-    except SluiceError as error:
+    except (SluiceError, SQLAlchemyError) as error:
+        reason = str(error) if isinstance(error, SluiceError) else f"the database refused it ({type(error).__name__})"
         with transaction(context.engine) as session:
-            walks.break_off(session, walk_id, str(error))
+            walks.break_off(session, walk_id, reason)
         raise
     with transaction(context.engine) as session:
         listings.mark_races_walked(session, seen.complete_races, context.now())
@@ -70,20 +81,36 @@ def _walk_source(context: Context, seen: Walk) -> list[RaceListing]:
     with transaction(context.engine) as session:
         walked = listings.walked_races(session)
         settled = listings.settled_agents(session)
-    _save_problems(list(context.source.problems()), context)
+    _save([_problem(problem) for problem in context.source.problems()], listings.save_problems, context, seen)
     races = list(context.source.races(skip=walked))
     racing = {agent.agent_version_id: agent for race in races for agent in race.agents}
     others = (agent for agent in context.source.agents() if agent.agent_version_id not in settled)
     agents = {agent.agent_version_id: agent for agent in others} | racing
-    with transaction(context.engine) as session:
-        for race in races:
-            listings.save_race(session, _race(race))
-        listings.save_agents(session, [_agent(agent) for agent in agents.values()])
+    _save([_race(race) for race in races], listings.save_races, context, seen)
+    _save([_agent(agent) for agent in agents.values()], listings.save_agents, context, seen)
     walked_agents = {agent for agent in agents if _try_agent(agent, context, seen)}
     for race in races:
         if race.is_complete and walked_agents.issuperset(agent.agent_version_id for agent in race.agents):
             seen.complete_races.add(race.race_id)
     return races
+
+
+def _save(
+    rows: Sequence[Listed], save: Callable[[Session, Sequence[Listed]], None], context: Context, seen: Walk
+) -> None:
+    """Save rows that strangers wrote; one that the database does not take holds up no other."""
+    try:
+        with transaction(context.engine) as session:
+            save(session, rows)
+    except DBAPIError as fault:
+        if not is_about_values(fault):
+            raise
+        if len(rows) == 1:
+            log.warning("a row cannot be stored: %s", type(fault.orig).__name__)
+            seen.refusals[UNSTORABLE] += 1
+            return
+        for row in rows:
+            _save([row], save, context, seen)
 
 
 def _try_agent(agent_version_id: str, context: Context, seen: Walk) -> bool:
@@ -93,9 +120,15 @@ def _try_agent(agent_version_id: str, context: Context, seen: Walk) -> bool:
     except SourceRefused as refused:
         if refused.reason.is_about_source and refused.reason is not Refusal.UPSTREAM_ERROR:
             raise
-        log.warning("agent version %s cannot be listed: %s", agent_version_id, refused.reason)
+        log.warning("agent version %.60r cannot be listed: %s", agent_version_id, refused.reason)
         seen.refusals[refused.reason.value] += 1
         return refused.reason.terminal
+    except DBAPIError as fault:
+        if not is_about_values(fault):
+            raise
+        log.warning("agent version %.60r cannot be stored: %s", agent_version_id, type(fault.orig).__name__)
+        seen.refusals[UNSTORABLE] += 1
+        return False
     return True
 
 
@@ -125,21 +158,16 @@ def _list_items(run: RunListing, context: Context, seen: Walk) -> None:
             listings.mark_run_listed(session, run.eval_run_id, context.now())
 
 
-def _save_problems(problems: list[ProblemListing], context: Context) -> None:
-    rows = [
-        Problem(
-            problem_id=problem.problem_id,
-            kind=problem.kind,
-            category=problem.category or UNCATEGORISED,
-            suite_id=problem.suite_id,
-            query=problem.query,
-            reward=problem.reward,
-            voucher=problem.voucher,
-        )
-        for problem in problems
-    ]
-    with transaction(context.engine) as session:
-        listings.save_problems(session, rows)
+def _problem(problem: ProblemListing) -> Problem:
+    return Problem(
+        problem_id=problem.problem_id,
+        kind=problem.kind,
+        category=problem.category or UNCATEGORISED,
+        suite_id=problem.suite_id,
+        query=problem.query,
+        reward=problem.reward,
+        voucher=problem.voucher,
+    )
 
 
 def _race(race: RaceListing) -> Race:

@@ -29,6 +29,8 @@ SHORTEST_LOOK_SECONDS = 0.5
 LOOK_SHARE = 4.0
 """Looks rest at least so many times as long as they took, so that a large corpus is not counted without end."""
 SOURCE_TIMEOUT_SECONDS = 15.0
+DATABASE_AWAY_SECONDS = 180.0
+"""Longer than Postgres takes to recover from a crash. Then `up` ends, so that whoever keeps it running sees it."""
 BROKEN_WALKS = 3
 """After so many broken walks in one run, `--once` gives up."""
 
@@ -106,7 +108,7 @@ def check_source(url: str, *, must_answer: bool) -> None:
 
 def _watch(at: Joined, workers: Fleet, stopping: threading.Event, begun: int, *, once: bool) -> bool:
     """Tend the workers and show progress; True once all is done, False when told to stop."""
-    pause, patience = 0.0, Patience()
+    pause, patience, answered_at = 0.0, Patience(), time.monotonic()
     with view() as shown:
         while not stopping.wait(pause):
             workers.tend()
@@ -114,7 +116,11 @@ def _watch(at: Joined, workers: Fleet, stopping: threading.Event, begun: int, *,
             seen = _try_look(at, begun)
             pause = max(SHORTEST_LOOK_SECONDS, LOOK_SHARE * (time.monotonic() - started))
             if seen is None:
+                if started - answered_at > DATABASE_AWAY_SECONDS:
+                    away = f"the database has not answered for {DATABASE_AWAY_SECONDS:.0f} s"
+                    raise SluiceError(ErrorCode.SERVICE_UNAVAILABLE, away)
                 continue
+            answered_at = started
             shown.show(seen)
             if once and seen.is_done:
                 return True

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import orjson
+from psycopg.errors import ProgramLimitExceeded
 from sqlalchemy import Engine, create_engine
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.orm import Session
 
 
@@ -26,6 +28,12 @@ def open_engine(database_url: str, *, pool_size: int = 5) -> Engine:
         json_deserializer=orjson.loads,
         connect_args={"application_name": "sluice", "connect_timeout": 10},
     )
+
+
+def is_about_values(fault: DBAPIError) -> bool:
+    """Whether a fault is about the values that were to be stored, and not about the database being away."""
+    refused = isinstance(fault, DataError | IntegrityError | ProgrammingError)
+    return refused or isinstance(fault.orig, ProgramLimitExceeded)
 
 
 @contextmanager

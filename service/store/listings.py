@@ -1,6 +1,6 @@
 """What the source lists: races, agent versions, runs, problems. Refreshes only rows that differ; decides nothing."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 
 from sqlalchemy import exists, func, or_, select, update
@@ -9,13 +9,16 @@ from sqlalchemy.orm import Session
 
 from service.store.models import AgentVersion, Base, EvaluationRun, Problem, Race
 
+ROWS_PER_STATEMENT = 1_000
+"""Postgres takes 65,535 parameters in one statement."""
+_FACTS = ("query", "reward", "voucher")
 UNLISTED = "UNLISTED"
 """Status of a race that is known from runs alone."""
 
 
-def save_race(session: Session, race: Race) -> None:
-    """Insert or refresh one race; `walked_at` is kept."""
-    _upsert(session, Race, [race], key="race_id", keep=("walked_at",))
+def save_races(session: Session, races: Collection[Race]) -> None:
+    """Insert or refresh races; `walked_at` is kept."""
+    _upsert(session, Race, races, key="race_id", keep=("walked_at",))
 
 
 def save_agents(session: Session, agents: Collection[AgentVersion]) -> None:
@@ -24,33 +27,23 @@ def save_agents(session: Session, agents: Collection[AgentVersion]) -> None:
 
 
 def save_runs(session: Session, runs: Collection[EvaluationRun]) -> None:
-    """Insert or refresh evaluation runs; `listed_at` is kept."""
-    _upsert(session, EvaluationRun, runs, key="eval_run_id", keep=("listed_at",))
+    """Insert or refresh evaluation runs; `listed_at` is kept, and whose run it is never changes."""
+    _upsert(session, EvaluationRun, runs, key="eval_run_id", keep=("listed_at", "agent_version_id"))
 
 
 def save_problems(session: Session, problems: Collection[Problem]) -> None:
     """Insert problems, or fill in facts that were unknown. A fact once given is never taken back."""
-    if not problems:
-        return
-    statement = insert(Problem).values([_values(problem) for problem in problems])
-    new = statement.excluded
-    session.execute(
-        statement.on_conflict_do_update(
-            index_elements=["problem_id"],
-            set_={
-                "suite_id": func.coalesce(Problem.suite_id, new.suite_id),
-                "query": func.coalesce(Problem.query, new.query),
-                "reward": func.coalesce(Problem.reward, new.reward),
-                "voucher": func.coalesce(Problem.voucher, new.voucher),
-            },
-            where=or_(
-                *(
-                    (getattr(Problem, fact).is_(None)) & (getattr(new, fact).is_not(None))
-                    for fact in ("suite_id", "query", "reward", "voucher")
-                )
-            ),
+    for values in _batches(problems, "problem_id"):
+        statement = insert(Problem).values(values)
+        new = statement.excluded
+        filled = [getattr(Problem, fact).is_(None) & getattr(new, fact).is_not(None) for fact in ("suite_id", *_FACTS)]
+        session.execute(
+            statement.on_conflict_do_update(
+                index_elements=["problem_id"],
+                set_={fact: func.coalesce(getattr(Problem, fact), new[fact]) for fact in ("suite_id", *_FACTS)},
+                where=or_(*filled),
+            )
         )
-    )
 
 
 def save_unlisted_races(session: Session, races: Collection[tuple[str, int | None]]) -> set[str]:
@@ -116,18 +109,26 @@ def mark_run_listed(session: Session, eval_run_id: str, at: datetime) -> None:
 
 
 def _upsert(session: Session, model: type[Base], rows: Iterable[Base], *, key: str, keep: Collection[str] = ()) -> None:
-    values = [_values(row) for row in rows]
-    if not values:
-        return
-    statement = insert(model).values(values)
     changing = [column.name for column in model.__table__.columns if column.name not in {key, *keep}]
-    session.execute(
-        statement.on_conflict_do_update(
-            index_elements=[key],
-            set_={name: statement.excluded[name] for name in changing},
-            where=or_(*(getattr(model, name).is_distinct_from(statement.excluded[name]) for name in changing)),
+    for values in _batches(rows, key):
+        statement = insert(model).values(values)
+        session.execute(
+            statement.on_conflict_do_update(
+                index_elements=[key],
+                set_={name: statement.excluded[name] for name in changing},
+                where=or_(*(getattr(model, name).is_distinct_from(statement.excluded[name]) for name in changing)),
+            )
         )
-    )
+
+
+def _batches(rows: Iterable[Base], key: str) -> Iterator[list[dict[str, object]]]:
+    """Rows ready to be inserted, each key once: one statement cannot touch a row twice."""
+    distinct: dict[str, dict[str, object]] = {}
+    for row in rows:
+        distinct.setdefault(getattr(row, key), _values(row))
+    values = list(distinct.values())
+    for start in range(0, len(values), ROWS_PER_STATEMENT):
+        yield values[start : start + ROWS_PER_STATEMENT]
 
 
 def _values(row: Base) -> dict[str, object]:

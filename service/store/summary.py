@@ -3,7 +3,7 @@
 Counts only; it judges nothing and holds no text written by strangers but the names of reasons.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -47,12 +47,23 @@ class Verdicts:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Kept trajectories that a snapshot does not hold, by why; together with its rows they are all it could have held."""
+
+    pools: dict[str, int]
+    """Of problems that are in no split: by pool."""
+    selection: dict[str, int]
+    """Of problems that are in a split: by selection reason."""
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotFigures:
     """One released snapshot, in short."""
 
     id: str
     rows: dict[str, int]
     audit: dict[str, bool]
+    left_out: LeftOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +147,15 @@ def figures(snapshot: Snapshot) -> SnapshotFigures:
         id=snapshot.snapshot_id,
         rows={"train": snapshot.train_rows, "eval": snapshot.eval_rows},
         audit={"ok": bool(snapshot.audit["ok"])},
+        left_out=_left_out(snapshot.manifest["funnel"]),
+    )
+
+
+def _left_out(funnel: Mapping[str, Mapping[str, int]]) -> LeftOut:
+    kept = funnel.get("pools", {})
+    return LeftOut(
+        pools={pool.value: kept.get(pool, 0) for pool in (Pool.RESERVE, Pool.QUARANTINED)},
+        selection=_ranked(dict(funnel.get("selection", {}))),
     )
 
 

@@ -51,6 +51,14 @@ UNASSIGNED = "p-new"
 PROBLEMS = (*POOLS, UNASSIGNED)
 ROWS_PER_SPLIT = 3
 REPORT = {"ok": True, "checks": [{"name": "gold_ids", "ok": True, "count": 0, "examples": []}], "figures": {}}
+FUNNEL = {
+    "trajectories": 14,
+    "verdicts": {"kept": 11, "loop": 3},
+    "pools": {"eval": 3, "reserve": 2, "train": 6},
+    "selection": {"duplicate": 2, "family_cap": 1},
+    "rows": 6,
+}
+"""As the release stage stores it: of eleven kept trajectories two are in reserve, three were left out in selection."""
 SECRET_QUERY = "the query of a held-out problem"
 
 
@@ -72,18 +80,20 @@ def payload(query: str) -> bytes:
 
 def add_harvest(session: Session) -> None:
     """One race, two agents, five problems each, of which one was never given."""
-    listings.save_race(
+    listings.save_races(
         session,
-        Race(
-            race_id="race-1",
-            suite_id=3,
-            race_number=7,
-            status="RACE_COMPLETE",
-            is_complete=True,
-            started_at=NOW,
-            completed_at=NOW,
-            source={},
-        ),
+        [
+            Race(
+                race_id="race-1",
+                suite_id=3,
+                race_number=7,
+                status="RACE_COMPLETE",
+                is_complete=True,
+                started_at=NOW,
+                completed_at=NOW,
+                source={},
+            )
+        ],
     )
     listings.save_agents(
         session,
@@ -227,7 +237,7 @@ def write(files: FileStore, eval_query: str | None = "five blue parasols with a 
             for row in sorted(rows, key=lambda row: row.row_id):
                 draft.add(split, row)
         contents = draft.finish()
-        manifest = build_manifest(spec, contents.parts, contents.files, {}, REPORT, ["race-1"])
+        manifest = build_manifest(spec, contents.parts, contents.files, FUNNEL, REPORT, ["race-1"])
         draft.publish(manifest, REPORT)
     return manifest
 

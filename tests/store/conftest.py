@@ -26,8 +26,8 @@ def engine(database_url: str) -> Iterator[Engine]:
 def ledger_ids(engine: Engine) -> list[int]:
     """Four expected items of one run: problems p0 to p3."""
     with transaction(engine) as session:
-        listings.save_race(
-            session, Race(race_id="race", suite_id=3, status="RACE_COMPLETE", is_complete=True, source={})
+        listings.save_races(
+            session, [Race(race_id="race", suite_id=3, status="RACE_COMPLETE", is_complete=True, source={})]
         )
         agent = AgentVersion(agent_version_id="agent", agent_name="agent", family="family", source={})
         listings.save_agents(session, [agent])

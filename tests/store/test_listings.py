@@ -5,7 +5,7 @@ from sqlalchemy import Engine, select
 
 from service.store import clusters, listings
 from service.store.engine import transaction
-from service.store.models import EvaluationRun, Problem, Race
+from service.store.models import AgentVersion, EvaluationRun, Problem, Race
 from tests.store.conftest import NOW
 
 
@@ -26,8 +26,8 @@ def test_a_refresh_keeps_the_marks_of_what_was_walked(engine: Engine, ledger_ids
     with transaction(engine) as session:
         listings.mark_run_listed(session, "run", NOW)
         listings.mark_races_walked(session, {"race"}, NOW)
-        listings.save_race(
-            session, Race(race_id="race", suite_id=4, status="RACE_COMPLETE", is_complete=True, source={"new": 1})
+        listings.save_races(
+            session, [Race(race_id="race", suite_id=4, status="RACE_COMPLETE", is_complete=True, source={"new": 1})]
         )
         race = session.get_one(Race, "race", populate_existing=True)
         assert (race.suite_id, race.source, race.walked_at) == (4, {"new": 1}, NOW)
@@ -77,3 +77,22 @@ def test_only_runs_that_can_bring_nothing_more_settle_an_agent_and_a_race(
         listings.mark_races_walked(session, {"race"}, NOW)
         assert listings.settled_agents(session) == ({"agent"} if settled else set())
         assert listings.walked_races(session) == ({"race"} if settled else set())
+
+
+def test_a_row_listed_twice_is_one_row(engine: Engine, ledger_ids: list[int]) -> None:
+    problem = {"problem_id": "twice", "kind": "legacy_shoppingbench", "category": "product"}
+    with transaction(engine) as session:
+        listings.save_problems(session, [Problem(**problem, query="first"), Problem(**problem, query="second")])
+        listings.save_runs(session, [run(), run(status="FAILED")])
+        assert session.get_one(Problem, "twice").query == "first"
+        assert session.get_one(EvaluationRun, "run").status == "SUCCESS"
+
+
+def test_whose_run_it_is_never_changes(engine: Engine, ledger_ids: list[int]) -> None:
+    with transaction(engine) as session:
+        thief = AgentVersion(agent_version_id="thief", agent_name="thief", family="thief", source={})
+        listings.save_agents(session, [thief])
+        stolen = run()
+        stolen.agent_version_id = "thief"
+        listings.save_runs(session, [stolen])
+        assert session.get_one(EvaluationRun, "run", populate_existing=True).agent_version_id == "agent"

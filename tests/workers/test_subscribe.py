@@ -1,5 +1,6 @@
 """Subscribe: what a walk notes, what it leaves for later, and what it survives."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from sqlalchemy import func, select
 from service.errors import SluiceError
 from service.replay.faults import Fault
 from service.replay.server import Replay
+from service.source.listing import AgentListing
 from service.store import walks
 from service.store.engine import reading
 from service.store.models import EvaluationRun, LedgerItem, Race
@@ -86,3 +88,23 @@ def test_a_source_that_is_away_breaks_the_walk_off_with_its_reason(context: Cont
         assert "upstream_error" in error
         assert walks.incomplete(session)
         assert not walks.completed_after(session, 0)
+
+
+def test_a_row_the_database_does_not_take_holds_up_no_other(
+    context: Context, replay: Replay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agents = context.source.agents
+
+    def one_impossible() -> Iterator[AgentListing]:
+        yield AgentListing(
+            agent_version_id="x" * 1_000_000, agent_name=None, miner_hotkey=None, version_number=2**40, raw={}
+        )
+        yield from agents()
+
+    monkeypatch.setattr(type(context.source), "agents", lambda _: one_impossible())
+    walk(context)
+    assert listed(context) == in_archive(replay)
+    with reading(context.engine) as session:
+        last = walks.latest(session)
+        assert last is not None
+        assert last.oddities["unstorable"] >= 1
