@@ -21,8 +21,9 @@ from service.cli.watching import Look, look, view
 from service.config import Settings
 from service.domain.policy import DEFAULT_POLICIES
 from service.errors import ErrorCode, SluiceError
-from service.store import origin, walks
+from service.store import origin, snapshots, walks
 from service.store.engine import reading, transaction
+from service.store.files import FileStore
 from service.store.summary import Summary, summarise
 
 SHORTEST_LOOK_SECONDS = 0.5
@@ -77,6 +78,9 @@ def run(chosen: Settings, stopping: threading.Event, *, once: bool, as_json: boo
         with transaction(at.engine) as session:
             origin.require(session, at.settings.origin)
             begun = walks.last_begun(session)
+            released = {snapshot.snapshot_id for snapshot in snapshots.listing(session)}
+        for lost in sorted(released - set(FileStore(chosen.snapshot_dir).ids())):
+            note(f"the files of snapshot {lost} are not in {chosen.snapshot_dir}; it cannot be served")
         app = create_app(at.engine, at.settings)
         with serving(app, at.settings.host, at.settings.port) as url, fleet(at.settings) as workers:
             note(f"serving on {url} (data in {chosen.data_dir})")
