@@ -122,6 +122,9 @@ class Calls:
         """
         self._budget.acquire()
         answer = self._send(method, f"{self._base_url}{path}", caps or self._caps, params=params, json=json)
+        if isinstance(answer, No) and answer.reason is Refusal.FORBIDDEN_HOST:
+            # The host is the API's own: what no URL can spell is the path.
+            return No(Refusal.BAD_REQUEST)
         if isinstance(answer, No) and answer.reason is Refusal.RATE_LIMITED:
             self._budget.slow_down()
             default = answer.reason.delay.total_seconds()

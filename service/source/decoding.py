@@ -1,6 +1,7 @@
 """Untrusted JSON to plain values that Postgres can hold, and typed reads of single fields. Knows no field name.
 
-Bare NaN becomes None, NUL and lone surrogates become U+FFFD; a field of the wrong type reads as absent.
+Bare NaN becomes None, NUL and lone surrogates become U+FFFD, an integer beyond 64 bits a float; a field of the wrong
+type reads as absent.
 """
 
 import json
@@ -13,6 +14,14 @@ import orjson
 
 MAX_DEPTH = 100
 """Listings nest a handful of levels; what is deeper was made to hurt."""
+MAX_KEY_BYTES = 500
+"""Ids are UUIDs and short names. Two of this size and their row pointers fit one entry of a Postgres index."""
+MAX_LABEL_CHARACTERS = 200
+MAX_COUNT = 2**31 - 1
+"""What a column of integers holds."""
+MAX_DETAIL_LEVELS = 32
+MAX_DETAIL_BYTES = 64 * 1024
+_LONGEST_INTEGER = len(str(-(2**63)))
 
 
 class Malformed(ValueError):
@@ -23,32 +32,49 @@ class Row(dict[str, Any]):
     """A JSON object whose fields are read by type. Wrong types are absent, never an error, except in `needed`."""
 
     def needed(self, name: str) -> str:
-        """A text that the row is worthless without.
+        """A key that the row is worthless without.
 
         Raises:
-            Malformed: it is absent, empty or no text.
+            Malformed: it is absent, empty, no text or no key.
         """
-        value = self.text(name)
+        value = self.key(name)
         if not value:
             raise Malformed(f"no {name}")
         return value
+
+    def key(self, name: str) -> str | None:
+        """A string that rows are found by.
+
+        Raises:
+            Malformed: it is longer than any id; cut, it would be another row's.
+        """
+        value = self.text(name)
+        return None if value is None else key(value, name)
 
     def text(self, name: str) -> str | None:
         """A string."""
         value = self.get(name)
         return value if isinstance(value, str) else None
 
+    def label(self, name: str) -> str | None:
+        """A string to be shown, cut where it is longer than any name."""
+        value = self.text(name)
+        return None if value is None else value[:MAX_LABEL_CHARACTERS]
+
     def number(self, name: str) -> float | None:
         """A finite number."""
         value = self.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
-        return float(value) if math.isfinite(value) else None
+        try:
+            return float(value) if math.isfinite(value) else None
+        except OverflowError:
+            return None
 
     def count(self, name: str) -> int | None:
-        """An integer that fits 64 bits."""
+        """An integer that fits 32 bits."""
         value = self.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None
+        return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_COUNT else None
 
     def flag(self, name: str, default: bool) -> bool:
         """A boolean, or the default."""
@@ -68,10 +94,26 @@ class Row(dict[str, Any]):
         value = self.get(name)
         return Row(value) if isinstance(value, dict) else Row()
 
+    def details(self, name: str) -> dict[str, Any]:
+        """A nested object to keep as it is, without what lies deeper than 32 levels; empty where it is too large."""
+        kept: dict[str, Any] = _pruned(self.row(name), MAX_DETAIL_LEVELS)
+        return kept if len(orjson.dumps(kept)) <= MAX_DETAIL_BYTES else {}
+
     def rows(self, name: str) -> list[Any]:
         """A nested list, of anything."""
         value = self.get(name)
         return value if isinstance(value, list) else []
+
+
+def key(value: str, name: str) -> str:
+    """The value, if it is short enough to find rows by.
+
+    Raises:
+        Malformed: it is not.
+    """
+    if len(value.encode("utf-8", "replace")) > MAX_KEY_BYTES:
+        raise Malformed(f"{name} too long")
+    return value
 
 
 def decode(body: bytes) -> Any:
@@ -86,7 +128,7 @@ def decode(body: bytes) -> Any:
         except orjson.JSONDecodeError:
             pass
     try:
-        return _bounded(_clean(json.loads(body)), MAX_DEPTH)
+        return _bounded(_clean(json.loads(body, parse_int=_integer)), MAX_DEPTH)
     except (ValueError, RecursionError) as error:
         raise Malformed(f"not JSON: {type(error).__name__}") from None
 
@@ -99,6 +141,26 @@ def _bounded(value: Any, levels: int) -> Any:
         if not layer:
             return value
     raise Malformed("nested too deep")
+
+
+def _pruned(value: Any, levels: int) -> Any:
+    """The value without objects and lists that lie deeper than `levels` of them."""
+    if isinstance(value, dict):
+        return {name: _pruned(member, levels - 1) for name, member in value.items() if levels > 1 or not _nests(member)}
+    if isinstance(value, list):
+        return [_pruned(member, levels - 1) for member in value if levels > 1 or not _nests(member)]
+    return value
+
+
+def _nests(value: Any) -> bool:
+    return isinstance(value, dict | list)
+
+
+def _integer(text: str) -> int | float:
+    """As orjson reads one: exact within 64 bits, signed or not, and a float beyond, infinite in the end."""
+    if len(text) <= _LONGEST_INTEGER and -(2**63) <= int(text) < 2**64:
+        return int(text)
+    return float(text)
 
 
 def _children(value: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The fields each of ORO's rows had in oro-sdk 7.0.2: only to notice new ones, never to refuse a row."""
+"""The fields each of ORO's rows had in oro-sdk 7.0.2, only to notice new ones, and which of them is its id."""
 
 _FIELDS_BY_SHAPE = {
     "RacePublic": """
@@ -43,5 +43,17 @@ _FIELDS_BY_SHAPE = {
         inference_failure_count inference_total execution_time
     """,
 }
+
+ID_FIELDS = {
+    "RacePublic": "race_id",
+    "RaceQualifierPublic": "agent_version_id",
+    "LeaderboardEntry": "agent_version_id",
+    "SuitePublic": "suite_id",
+    "ProblemPublic": "problem_id",
+    "QualifyingTaskRead": "task_id",
+    "EvaluationRunPublic": "eval_run_id",
+    "EvaluationItemRead": "item_id",
+}
+"""No listing holds two rows of one id. An agent's problems have none: each may come once for every validator."""
 
 KNOWN_FIELDS = {shape: frozenset(names.split()) for shape, names in _FIELDS_BY_SHAPE.items()}

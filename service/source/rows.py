@@ -6,7 +6,7 @@ Each function takes one row and raises `Malformed` when the row is worthless; wh
 from typing import Any
 
 from service.domain.trajectory import ExecutionKind
-from service.source.decoding import Malformed, Row
+from service.source.decoding import Malformed, Row, key
 from service.source.listing import (
     AgentListing,
     ItemListing,
@@ -41,8 +41,8 @@ def agent(row: Row) -> AgentListing:
     """A RaceQualifierPublic or a LeaderboardEntry."""
     return AgentListing(
         agent_version_id=row.needed("agent_version_id"),
-        agent_name=row.text("agent_name"),
-        miner_hotkey=row.text("miner_hotkey"),
+        agent_name=row.label("agent_name"),
+        miner_hotkey=row.key("miner_hotkey"),
         version_number=row.count("version_number"),
         raw=dict(row),
     )
@@ -70,20 +70,20 @@ def suite(row: Row) -> SuiteListing:
     return SuiteListing(
         suite_id=suite_id,
         kind=kind(row.text("execution_kind")),
-        world=row.row("environment").text("catalog_epoch"),
+        world=row.row("environment").key("catalog_epoch"),
     )
 
 
 def run(row: Row, run_kind: ExecutionKind) -> RunListing:
     """An EvaluationRunPublic; its kind is that of its suite."""
-    race_id = row.text("race_id")
+    race_id = row.key("race_id")
     return RunListing(
         eval_run_id=row.needed("eval_run_id"),
         agent_version_id=row.needed("agent_version_id"),
         race_id=race_id,
         suite_id=row.count("suite_id"),
-        validator_hotkey=row.text("validator_hotkey"),
-        phase=row.text("phase") or ("RACE" if race_id else "QUALIFYING"),
+        validator_hotkey=row.label("validator_hotkey"),
+        phase=row.label("phase") or ("RACE" if race_id else "QUALIFYING"),
         status=row.needed("status"),
         is_included=row.flag("is_included", default=False),
         invalidated_at=row.moment("invalidated_at"),
@@ -96,14 +96,14 @@ def run(row: Row, run_kind: ExecutionKind) -> RunListing:
 def legacy_item(result: Row, entry: Row, listed: RunListing, released: bool) -> ItemListing:
     """The ValidatorProblemResult of one run, in its ProblemProgressEntry."""
     problem_id = entry.needed("problem_id")
-    status, score = result.text("status"), result.number("score")
+    status, score = result.label("status"), result.number("score")
     return ItemListing(
         eval_run_id=listed.eval_run_id,
         agent_version_id=listed.agent_version_id,
         item_key=problem_id,
         problem_id=problem_id,
         kind=ExecutionKind.LEGACY,
-        category=_lower(entry.text("category")),
+        category=_lower(entry.label("category")),
         query=None,
         released=released,
         episode_result_id=None,
@@ -115,7 +115,7 @@ def legacy_item(result: Row, entry: Row, listed: RunListing, released: bool) -> 
             "inference_total": result.count("inference_total"),
             "inference_failure_count": result.count("inference_failure_count"),
             "execution_seconds": result.number("execution_time"),
-            "components": dict(result.row("score_components")),
+            "components": result.details("score_components"),
         },
     )
 
@@ -128,18 +128,18 @@ def episode_item(row: Row, listed: RunListing, world: str, released: bool) -> It
         eval_run_id=listed.eval_run_id,
         agent_version_id=listed.agent_version_id,
         item_key=task_id,
-        problem_id=f"{world}/{task_id}",
+        problem_id=key(f"{world}/{task_id}", "problem_id"),
         kind=ExecutionKind.ENVPACK,
-        category=_lower(row.text("family")),
+        category=_lower(row.label("family")),
         query=None,
         released=released,
-        episode_result_id=row.text("episode_result_id"),
+        episode_result_id=row.key("episode_result_id"),
         judgement={
-            "status": row.text("status"),
+            "status": row.label("status"),
             "success": {"passed": True, "failed": False}.get(verdict or ""),
             "score": row.number("score"),
             "paid_reward": row.number("paid_reward"),
-            "components": dict(row.row("check_summary")),
+            "components": row.details("check_summary"),
         },
     )
 
@@ -164,7 +164,7 @@ def problem(row: Row, listed: SuiteListing) -> ProblemListing:
         problem_id=row.needed("problem_id"),
         kind=ExecutionKind.LEGACY,
         suite_id=listed.suite_id,
-        category=_lower(metadata.text("category")),
+        category=_lower(metadata.label("category")),
         query=metadata.text("query"),
         reward=_products(metadata.get("reward")),
         voucher=voucher if isinstance(voucher, dict) else None,
@@ -174,10 +174,10 @@ def problem(row: Row, listed: SuiteListing) -> ProblemListing:
 def task(row: Row, listed: SuiteListing) -> ProblemListing:
     """A QualifyingTaskRead of an envpack suite."""
     return ProblemListing(
-        problem_id=f"{world_of(listed)}/{row.needed('task_id')}",
+        problem_id=key(f"{world_of(listed)}/{row.needed('task_id')}", "problem_id"),
         kind=ExecutionKind.ENVPACK,
         suite_id=listed.suite_id,
-        category=_lower(row.text("family")),
+        category=_lower(row.label("family")),
         query=row.text("goal_text"),
         reward=None,
         voucher=None,

@@ -1,19 +1,22 @@
 """The small pure parts: the table of refusals is total, headers and hostile JSON read as they should."""
 
 import contextlib
+import json
 from datetime import UTC, datetime, timedelta
 
 import attrs
+import msgspec
+import orjson
 import oro_sdk.models
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.trajectory import ExecutionKind
+from service.domain.trajectory import ExecutionKind, Judgement
 from service.source import rows
 from service.source.calls import retry_after_seconds
-from service.source.decoding import Malformed, Row, decode
-from service.source.known_fields import KNOWN_FIELDS
+from service.source.decoding import MAX_KEY_BYTES, Malformed, Row, decode
+from service.source.known_fields import ID_FIELDS, KNOWN_FIELDS
 from service.source.listing import RaceListing, RunListing
 from service.source.refusals import PASSING, Refusal, refusal_of
 
@@ -70,6 +73,7 @@ def test_retry_after_in_both_forms(value: str | None, seconds: float | None) -> 
 def test_known_fields_are_those_of_the_sdk(shape: str) -> None:
     fields = {field.name for field in attrs.fields(getattr(oro_sdk.models, shape))}
     assert KNOWN_FIELDS[shape] == fields - {"additional_properties"}
+    assert ID_FIELDS.get(shape) in fields | {None}
 
 
 def run_with(**fields: object) -> RunListing:
@@ -134,6 +138,72 @@ def test_any_bytes_decode_or_are_malformed(body: bytes) -> None:
 
 def test_what_a_database_cannot_hold_is_replaced() -> None:
     assert decode(b'{"a\\u0000": ["\\ud800", NaN, Infinity, 1.5]}') == {"a\ufffd": ["?", None, None, 1.5]}
+
+
+@pytest.mark.parametrize("nul", [b"", b"\\u0000"])
+def test_integers_of_any_length_become_what_can_be_written_again(nul: bytes) -> None:
+    body = b'{"a": "%s", "n": [%s]}' % (nul, b", ".join(str(value).encode() for value in INTEGERS))
+    numbers = decode(body)["n"]
+    assert numbers == [5, -(2**63), 2**64 - 1, float(2**64), float(-(2**63) - 1), 1e30, None, None]
+    assert orjson.loads(orjson.dumps(numbers)) == numbers
+
+
+INTEGERS = (5, -(2**63), 2**64 - 1, 2**64, -(2**63) - 1, 10**30, 10**400, "9" * 5000)
+"""The last has more digits than Python turns into an integer; it and the one before are beyond any float."""
+
+
+def test_a_number_beyond_any_float_is_absent() -> None:
+    assert Row(score=10**400).number("score") is None
+    assert Row(score=10**30).number("score") == 1e30
+
+
+@pytest.mark.parametrize("field", ["version_number", "race_number", "suite_id"])
+def test_a_count_that_no_column_holds_is_absent(field: str) -> None:
+    fits, exceeds = Row({field: 2**31 - 1}), Row({field: 2**31})
+    assert (fits.count(field), exceeds.count(field)) == (2**31 - 1, None)
+
+
+def test_an_id_too_long_to_be_indexed_is_malformed() -> None:
+    fits, exceeds = "ü" * (MAX_KEY_BYTES // 2), "ü" * (MAX_KEY_BYTES // 2) + "x"
+    suite = rows.suite(Row(suite_id=3, environment={"catalog_epoch": "w" * MAX_KEY_BYTES}))
+    assert rows.agent(Row(agent_version_id=fits)).agent_version_id == fits
+    for read in (
+        lambda: rows.agent(Row(agent_version_id=exceeds)),
+        lambda: rows.agent(Row(agent_version_id="a", miner_hotkey=exceeds)),
+        lambda: rows.race(Row(race_id=exceeds, status="RACE_COMPLETE"), ()),
+        lambda: run_with(eval_run_id=exceeds),
+        lambda: run_with(race_id=exceeds),
+        lambda: rows.problem(Row(problem_id=exceeds), suite),
+        lambda: rows.task(Row(task_id="t"), suite),  # it fits alone, but not behind the name of its world
+        lambda: rows.episode_item(Row(item_id="t"), run_with(), "w" * MAX_KEY_BYTES, released=True),
+        lambda: rows.episode_item(Row(item_id="t", episode_result_id=exceeds), run_with(), "w", released=True),
+        lambda: rows.legacy_item(Row(), Row(problem_id=exceeds), run_with(), released=True),
+    ):
+        with pytest.raises(Malformed, match="too long"):
+            read()
+
+
+def test_a_long_name_is_cut() -> None:
+    item = rows.legacy_item(Row(status="S" * 9000), Row(problem_id="p", category="C" * 9000), run_with(), released=True)
+    assert (item.judgement["status"], item.category) == ("S" * 200, "c" * 200)
+    assert rows.agent(Row(agent_version_id="a", agent_name="n" * 9000)).agent_name == "n" * 200
+
+
+def judged(components: object) -> Judgement:
+    result = Row(score_components=components)
+    item = rows.legacy_item(result, Row(problem_id="p"), run_with(), released=True)
+    return msgspec.convert(item.judgement, Judgement)
+
+
+def test_components_are_neither_deep_nor_large() -> None:
+    deep: object = {}
+    for level in range(90, 0, -1):
+        deep = {"level": level, "below": deep if level % 2 else [deep]}
+    kept = json.dumps(judged(deep).components)
+    # 32 objects and lists in all, half as many lists as objects: 21 or 22 objects.
+    assert kept.count("{") + kept.count("[") == 32
+    assert judged({"a": {"b": [1.5]}}).components == {"a": {"b": [1.5]}}
+    assert judged({"a": "x" * 70_000}).components == {}
 
 
 @pytest.mark.parametrize("depth", [101, 5000, 200_000])

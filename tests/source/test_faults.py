@@ -191,7 +191,8 @@ def suite_row(suite_id: int, **changes: object) -> Mapping[str, object]:
 def test_what_is_new_is_kept_counted_and_never_fatal(replay: Replay, source: OroSource) -> None:
     [run] = [run for run in all_runs(source) if run.phase == "RACE" and run.suite_id == ENVPACK_SUITE]
     row = dict(run.raw) | {"status": "ASCENDED", "mood": "fine", "completed_at": "2026-06-04T10:00:00"}
-    rows = [row, row | {"suite_id": 77}, {"eval_run_id": None}, "not a row", row | {"is_included": "yes"}]
+    dreamt, unsure = {"eval_run_id": "dreamt", "suite_id": 77}, {"eval_run_id": "unsure", "is_included": "yes"}
+    rows = [row, row | dreamt, {"eval_run_id": None}, "not a row", row | unsure]
     replay.faults.add(answering("/runs$", rows))
     suites = [suite_row(ENVPACK_SUITE, execution_kind="envpack"), suite_row(77, execution_kind="dream")]
     replay.faults.add(answering("/suites$", suites))
@@ -219,6 +220,109 @@ def test_nul_and_nan_in_a_listing_become_harmless(replay: Replay, source: OroSou
     replay.faults.add(Fault("/suites/4/problems$", status=200, body=body))
     [problem] = [problem for problem in source.problems() if problem.suite_id == LEGACY_SUITE]
     assert problem.query == "a\ufffdb?"
+
+
+def test_a_listing_that_ignores_its_offset_ends(replay: Replay, source: OroSource) -> None:
+    rows = [{"race_id": f"r{number}"} for number in range(3)]
+    replay.faults.add(answering("/races/history$", {"total": 10**9, "races": rows}, times=50))
+    replay.faults.add(answering("/races/r[0-9]$", {"race": None}, times=50))
+    assert len(list(source.races())) == 1
+    asked = [path.rsplit("/", 1)[-1] for path in replay.faults.requests]
+    assert asked == ["current", "history", "r0", "r1", "r2", "history"]
+
+
+def test_a_listing_of_ever_new_rows_ends(replay: Replay, source: OroSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.source.reader.MAX_PAGES", 3)
+    for number in range(9):
+        page = {"total": 10**9, "races": [{"race_id": f"r{number}"}]}
+        replay.faults.add(answering("/races/history$", page))
+    replay.faults.add(answering("/races/r[0-9]$", {"race": None}, times=50))
+    assert len(list(source.races())) == 1
+    assert [path.rsplit("/", 1)[-1] for path in replay.faults.requests].count("history") == 3
+    assert source.oddities.counts() == {Oddity.ENDLESS_LISTING: 1}
+
+
+def test_a_repeated_row_counts_once(replay: Replay, source: OroSource) -> None:
+    [run] = [run for run in all_runs(source) if run.phase == "RACE" and run.suite_id == ENVPACK_SUITE]
+    other = dict(run.raw) | {"eval_run_id": "other"}
+    replay.faults.add(answering("/runs$", [run.raw, other, dict(run.raw) | {"status": "FAILED"}]))
+    assert [(one.eval_run_id, one.status) for one in source.runs(run.agent_version_id)] == [
+        (run.eval_run_id, "SUCCESS"),
+        ("other", "SUCCESS"),
+    ]
+    episode = {"item_id": "TF8-1", "status": "completed"}
+    items = {"expected_item_count": 2, "persisted_item_count": 2, "items": [episode, episode]}
+    replay.faults.add(answering("/evaluation-runs/", {"items": items}))
+    listed = source.items(run)
+    assert len(listed.items) == 1
+    assert not listed.complete, "one of two items is still to come, however often the other is there"
+    problem = {"problem_id": "p", "metadata": {}}
+    replay.faults.add(answering("/suites/4/problems$", {"problems": [problem, problem]}))
+    assert [one.problem_id for one in source.problems() if one.suite_id == LEGACY_SUITE] == ["p"]
+    assert source.oddities.counts() == {Oddity.DUPLICATE_ROW: 3}
+
+
+def test_a_repeated_problem_of_an_agent_counts_once(replay: Replay, source: OroSource) -> None:
+    run = next(run for run in all_runs(source) if run.kind is ExecutionKind.LEGACY and run.phase == "QUALIFYING")
+    result = {"eval_run_id": run.eval_run_id, "status": "SUCCESS", "score": 1.0}
+    entry = {"problem_id": "p", "category": "Product", "validator_results": [result]}
+    again = entry | {"validator_results": [result | {"score": 0.0}]}
+    replay.faults.add(answering("/agent-versions/[^/]+/problems$", {"problems": [entry, again]}))
+    assert [item.judgement["score"] for item in source.items(run).items] == [1.0]
+    assert source.oddities.counts() == {Oddity.DUPLICATE_ROW: 1}
+
+
+def test_a_race_or_qualifier_listed_again_counts_once(replay: Replay, source: OroSource) -> None:
+    qualifier = {"agent_version_id": "a"}
+    race = {"race": {"race_id": "r", "status": "RACE_COMPLETE"}, "qualifiers": [qualifier, qualifier]}
+    replay.faults.add(answering("/races/current$", race))
+    replay.faults.add(answering("/races/history$", {"total": 1, "races": [{"race_id": "alias"}]}))
+    replay.faults.add(answering("/races/alias$", race))
+    [listed] = source.races()
+    assert [agent.agent_version_id for agent in listed.agents] == ["a"]
+    assert source.oddities.counts() == {Oddity.DUPLICATE_ROW: 3}
+
+
+def test_a_run_of_another_agent_version_is_left_out(replay: Replay, source: OroSource) -> None:
+    run = all_runs(source)[0]
+    replay.faults.add(answering("/runs$", [run.raw, dict(run.raw) | {"eval_run_id": "r", "agent_version_id": "x"}]))
+    assert [one.eval_run_id for one in source.runs(run.agent_version_id)] == [run.eval_run_id]
+    assert source.oddities.counts() == {Oddity.MALFORMED_ROW: 1}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("/leaderboard$", status=404),
+        Fault("/leaderboard$", status=404, body=b'{"error_code": "SUITE_NOT_FOUND"}'),
+        Fault("/leaderboard$", status=200, body=b"<html>"),
+        Fault("/leaderboard$", status=200, body=b"null"),
+    ],
+)
+def test_one_leaderboard_that_cannot_be_read_hides_no_other(replay: Replay, source: OroSource, fault: Fault) -> None:
+    everyone = {agent.agent_version_id for agent in source.agents()}
+    replay.faults.add(fault)
+    others = {agent.agent_version_id for agent in source.agents()}
+    assert others < everyone
+    assert others
+    assert source.oddities.counts() == {Oddity.DEAD_LINK: 1}
+
+
+def test_a_source_that_is_away_is_no_unreadable_leaderboard(replay: Replay, source: OroSource) -> None:
+    source.suites()
+    replay.faults.add(Fault("/leaderboard$", times=4, status=503))
+    with pytest.raises(SourceRefused, match="upstream_error"):
+        list(source.agents())
+
+
+def test_a_name_that_no_url_can_hold_was_the_wrong_question(source: OroSource, target: FetchTarget) -> None:
+    too_long = replace(target, kind=ExecutionKind.ENVPACK, episode_result_id="x" * 100_000)
+    assert refused(source, too_long) is Refusal.BAD_REQUEST
+
+
+def test_a_presigned_url_may_be_longer_than_an_id(replay: Replay, source: OroSource, target: FetchTarget) -> None:
+    replay.faults.add(answering(DOWNLOAD_URL, {"download_url": f"{replay.url}/health?X-Amz-Signature={'a' * 2000}"}))
+    assert source.fetch(target) == Fetched(b'{"status":"ok"}')
 
 
 def test_a_total_that_lies_does_not_loop_for_ever(replay: Replay, source: OroSource) -> None:
