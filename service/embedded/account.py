@@ -10,7 +10,7 @@ import pwd
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +35,25 @@ class Account(NamedTuple):
     def is_dropped(self) -> bool:
         """Whether the servers run as another account than the one that starts them."""
         return self.uid != os.geteuid()
+
+
+def check_owner(account: Account, data: Path, paths: Iterable[Path]) -> None:
+    """Refuse a data folder in which another account owns one of `paths`, as after a copy.
+
+    The server would refuse it too, under a name of an inherited descriptor.
+
+    Raises:
+        SluiceError: BAD_INPUT, naming the first such path and who should own it.
+    """
+    for path in paths:
+        owner_uid = path.lstat().st_uid
+        if owner_uid != account.uid:
+            raise SluiceError(
+                ErrorCode.BAD_INPUT,
+                f"{path} belongs to uid {owner_uid} and its server runs as uid {account.uid}: "
+                f"give the folder {data} and all in it to that account, or copy it with its owners kept",
+                owner_uid=owner_uid,
+            )
 
 
 class Programs(NamedTuple):

@@ -63,7 +63,7 @@ class Folder:
 
     @property
     def sockets(self) -> Path:
-        """Where the sockets are, if a path this long can name one."""
+        """Where the sockets are, if a path like this can name one."""
         return self.root / "sockets"
 
     def log(self, name: str) -> Path:

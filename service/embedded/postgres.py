@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 
 from service.embedded import process
-from service.embedded.account import Account, Programs
+from service.embedded.account import Account, Programs, check_owner
 from service.errors import ErrorCode, SluiceError
 
 DATABASE = "sluice"
@@ -66,6 +66,7 @@ class Postgres:
     def start(self) -> None:
         """Start and return once it answers and the database is there."""
         self._create()
+        check_owner(self._account, self._data, (self._data, self._data / "PG_VERSION"))
         self._check_version()
         self._clear_leftovers()
         self._write_access_rules()

@@ -8,6 +8,7 @@ them, and the servers die with this process.
 import fcntl
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -28,6 +29,8 @@ from service.embedded.valkey import Valkey
 from service.errors import ErrorCode, SluiceError
 
 SOCKET_PATH_BYTES = 107
+PLAIN_PATH = re.compile(r"[A-Za-z0-9/._-]+")
+"""What the URLs of both servers can name without a client that reads something else into it."""
 LONGEST_SOCKET_NAME = ".s.PGSQL.5432"
 WATCH_SECONDS = 0.05
 RESTARTS_IN_A_ROW = 5
@@ -73,6 +76,12 @@ def temporary(folder: Path | None) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def can_name_sockets(sockets: Path) -> bool:
+    """Whether sockets in this folder can be reached by their path."""
+    longest = os.fsencode(sockets / LONGEST_SOCKET_NAME)
+    return len(longest) <= SOCKET_PATH_BYTES and PLAIN_PATH.fullmatch(str(sockets)) is not None
+
+
 def make_sockets(folder: Folder, account: Account, short: Path | None) -> Path:
     """An empty folder of sockets, the servers' own within one that only the starting account can enter."""
     sockets = short / "sockets" if short else folder.sockets
@@ -88,8 +97,7 @@ def start_servers(folder: Folder, stack: ExitStack) -> tuple[Server, ...]:
     account = server_account()
     programs = locate_programs(account)
     stack.enter_context(temporary(programs.copy))
-    is_long = len(os.fsencode(folder.sockets / LONGEST_SOCKET_NAME)) > SOCKET_PATH_BYTES
-    short = make_temporary(mode=0o700) if is_long else None
+    short = None if can_name_sockets(folder.sockets) else make_temporary(mode=0o700)
     stack.enter_context(temporary(short))
     sockets = make_sockets(folder, account, short)
     postgres = Postgres(folder.postgres, sockets, folder.log("postgres"), account, programs)

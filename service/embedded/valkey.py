@@ -9,7 +9,7 @@ from pathlib import Path
 import redis
 
 from service.embedded import process
-from service.embedded.account import Account, Programs
+from service.embedded.account import Account, Programs, check_owner
 from service.errors import ErrorCode, SluiceError
 
 SOCKET = "valkey.sock"
@@ -53,6 +53,7 @@ class Valkey:
         """Start and return once it answers."""
         self._data.mkdir(mode=0o700, exist_ok=True)
         os.chown(self._data, self._account.uid, self._account.gid)
+        check_owner(self._account, self._data, self._data.rglob("*"))
         process.end(lambda: process.processes_in(self._data, self._programs.valkey.name), STOP_STEPS)
         with process.descriptors(self._data, self._sockets) as (data, sockets):
             argv = [str(self._programs.valkey), "--dir", process.inherited(data)]

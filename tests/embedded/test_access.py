@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from service import embedded
+from service.errors import SluiceError
 from tests.embedded.conftest import REPOSITORY, USER_PROGRAM, DataDir, connect
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as other accounts")
@@ -205,6 +206,30 @@ def test_a_path_longer_than_a_socket_name_may_be(tmp_path: Path, used_folder: Pa
         assert stat.S_IMODE(sockets.parent.stat().st_mode) == 0o700
     assert not sockets.parent.exists()
     assert data_dir.is_quiet
+
+
+@pytest.mark.parametrize("name", ["d spa ce ünï", "%41", "a&b=c", "a#b", "a?b", "a,b"])
+def test_a_path_that_no_url_can_name(tmp_path: Path, used_folder: Path, name: str) -> None:
+    data_dir = DataDir(tmp_path / name)
+    subprocess.run(["cp", "-a", used_folder, data_dir.path], check=True)
+    with embedded.start(data_dir.path) as urls, connect(urls) as connection:
+        assert connection.execute("SELECT netuid FROM kept").fetchone() == (15,)
+        sockets = Path(urls.database_url.split("host=")[1])
+        assert sockets.is_dir()
+        assert data_dir.path not in sockets.parents
+    assert not sockets.parent.exists()
+    assert data_dir.is_quiet
+
+
+@as_root
+@pytest.mark.parametrize("server", ["postgres", "valkey"])
+def test_a_copy_that_lost_its_owners_is_refused_by_name(used_dir: DataDir, server: str) -> None:
+    subprocess.run(["chown", "-R", "0:0", used_dir.folder.root / server], check=True)
+    nobody = pwd.getpwnam("nobody").pw_uid
+    with pytest.raises(SluiceError, match="BAD_INPUT") as refusal, embedded.start(used_dir.path):
+        pass
+    assert f"{used_dir.folder.root / server}" in refusal.value.message
+    assert f"belongs to uid 0 and its server runs as uid {nobody}" in refusal.value.message
 
 
 def test_a_relative_data_folder(used_dir: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
