@@ -1,24 +1,66 @@
 """The command line put together, and how its faults end: one sentence on stderr and exit 2."""
 
 import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from service.cli import demo, doctor, pull, replay, snapshot, stats, up
 from service.errors import SluiceError
 
+NAMES = ("up", "demo", "replay", "stats", "pull", "doctor", "snapshot")
+"""Commands in the order of the help; each is the module of its name."""
+
+
+class _Commands(Mapping[str, Any]):
+    """Each command is imported when it is asked for: what `up` serves with takes seconds, and `pull` needs none."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in NAMES:
+            raise KeyError(name)
+        if name not in self._loaded:
+            self._loaded[name] = _load(name)
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+def _load(name: str) -> Any:
+    module = import_module(f"service.cli.{name}")
+    if not hasattr(module, "app"):
+        alone = typer.Typer(add_completion=False)
+        alone.command(name)(module.command)
+        return get_command(alone)
+    group = get_command(module.app)
+    group.name = name
+    return group
+
+
+class _Group(TyperGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Commands()  # type: ignore[assignment]
+
+
 app = typer.Typer(
+    cls=_Group,
     name="sluice",
     help="Harvest, judge, de-leak and serve the trajectories of Bittensor SN15 (ORO) races.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for name, module in {"up": up, "demo": demo, "replay": replay, "stats": stats, "pull": pull, "doctor": doctor}.items():
-    app.command(name)(module.command)
-app.add_typer(snapshot.app, name="snapshot")
 
 
 def _print_version(wanted: bool) -> None:

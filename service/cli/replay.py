@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from service.cli.output import note
-from service.replay.server import LOOPBACK, serve
+from service.cli.stopping import stop_on_signals
+from service.replay.server import replaying
 
 PORT = 8716
 
@@ -18,5 +19,6 @@ def command(
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port on the loopback interface.")] = PORT,
 ) -> None:
     """Serve recorded races as ORO's public API does, until Ctrl-C."""
-    note(f"replaying {directory} on http://{LOOPBACK}:{port}")
-    serve(directory, port=port)
+    with stop_on_signals() as stopping, replaying(directory, port=port) as replay:
+        note(f"replaying {directory} on {replay.url}")
+        stopping.wait()
