@@ -1,6 +1,5 @@
 """`sluice pull`: a snapshot from a running service into a folder, whole and verified. Trusts no name and no byte."""
 
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -10,13 +9,13 @@ import httpx
 import msgspec
 import typer
 
+from service.cli import naming
 from service.cli.options import AsJson
 from service.cli.output import note, print_json
 from service.domain.manifest import (
     AUDIT_NAME,
     CARD_NAME,
     MANIFEST_NAME,
-    SNAPSHOT_ID,
     STATUS_NAME,
     FileEntry,
     Manifest,
@@ -35,31 +34,77 @@ PARTIAL = ".partial"
 PLAIN = {"Accept-Encoding": "identity"}
 """An encoded answer would make offsets mean something else, and could hold far more than its size."""
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a published snapshot.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a published snapshot, or its first 8 digits or more.")]
 Url = Annotated[str, typer.Option("--url", help="Base URL of a Sluice service.")]
 Dest = Annotated[Path, typer.Option("--dest", help="Folder to put the files in; made if it is not there.")]
 
 
 def command(snapshot_id: Id, url: Url, dest: Dest, as_json: AsJson = False) -> None:
     """Download a snapshot; what is there already is not fetched again."""
-    if not re.fullmatch(SNAPSHOT_ID, snapshot_id):
-        raise SluiceError(ErrorCode.BAD_INPUT, f"{snapshot_id!r} is no snapshot id: 64 hexadecimal digits")
-    base = f"{url.rstrip('/')}/v1/snapshots/{snapshot_id}/files"
+    service = _service(url)
     with httpx.Client(timeout=TIMEOUT_SECONDS, headers=PLAIN) as client:
-        content = _document(client, f"{base}/{MANIFEST_NAME}")
-        manifest = _manifest(content, snapshot_id)
-        _claim(dest, snapshot_id)
-        for entry in manifest.files:
-            _fetch(client, f"{base}/{entry.name}", _below(dest, entry.name), entry)
-        for name in (CARD_NAME, AUDIT_NAME, STATUS_NAME):
-            _put(dest / name, _document(client, f"{base}/{name}"))
-        # Last, so that a folder with a manifest is complete.
-        _put(dest / MANIFEST_NAME, content)
+        if not naming.is_whole(snapshot_id):
+            snapshot_id = naming.find(snapshot_id, _published(client, service))
+        try:
+            manifest = _pull(client, service, snapshot_id, dest)
+        except OSError as error:
+            fault = f"{error.filename or dest} cannot be used: {error.strerror or error}"
+            raise SluiceError(ErrorCode.BAD_INPUT, fault) from error
     note(f"{len(manifest.files)} files verified")
     if as_json:
         print_json({"snapshot_id": snapshot_id, "dest": str(dest), "rows": manifest.rows, "files": len(manifest.files)})
     else:
         typer.echo(str(dest))
+
+
+def _service(url: str) -> str:
+    """The URL without a slash at its end.
+
+    Raises:
+        SluiceError: BAD_INPUT when it is none.
+    """
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise SluiceError(ErrorCode.BAD_INPUT, f"--url {url!r} is no URL: {error}") from error
+    if parts.scheme not in ("http", "https") or not parts.host:
+        raise SluiceError(ErrorCode.BAD_INPUT, f"--url must begin with http:// or https:// and a host, not {url!r}")
+    return url.rstrip("/")
+
+
+class _Published(msgspec.Struct):
+    id: str
+
+
+class _Listing(msgspec.Struct):
+    snapshots: list[_Published]
+
+
+def _published(client: httpx.Client, service: str) -> list[str]:
+    content = _document(client, f"{service}/v1/snapshots")
+    try:
+        return [each.id for each in msgspec.json.decode(content, type=_Listing).snapshots]
+    except msgspec.DecodeError as error:
+        raise SluiceError(ErrorCode.BAD_INPUT, f"{service} is no Sluice service: it lists no snapshots") from error
+
+
+def _pull(client: httpx.Client, service: str, snapshot_id: str, dest: Path) -> Manifest:
+    """Fetch everything into `dest`; a folder that has a manifest is complete."""
+    base = f"{service}/v1/snapshots/{snapshot_id}/files"
+    try:
+        content = _document(client, f"{base}/{MANIFEST_NAME}")
+    except SluiceError as error:
+        if error.code is ErrorCode.NOT_FOUND:
+            raise SluiceError(error.code, f"{service} has no such snapshot: {snapshot_id}") from error
+        raise
+    manifest = _manifest(content, snapshot_id)
+    _claim(dest, snapshot_id, content)
+    for entry in manifest.files:
+        _fetch(client, f"{base}/{entry.name}", _below(dest, entry.name), entry)
+    for name in (CARD_NAME, AUDIT_NAME, STATUS_NAME):
+        _put(dest / name, _document(client, f"{base}/{name}"))
+    _put(dest / MANIFEST_NAME, content)
+    return manifest
 
 
 def _manifest(content: bytes, snapshot_id: str) -> Manifest:
@@ -72,18 +117,29 @@ def _manifest(content: bytes, snapshot_id: str) -> Manifest:
     return manifest
 
 
-def _claim(dest: Path, snapshot_id: str) -> None:
-    """Refuse a folder that holds another snapshot."""
-    present = dest / MANIFEST_NAME
-    try:
-        held = (
-            msgspec.json.decode(present.read_bytes(), type=Manifest).snapshot_id if present.is_file() else snapshot_id
-        )
-    except msgspec.DecodeError:
-        held = "something else"
-    if held != snapshot_id:
+def _claim(dest: Path, snapshot_id: str, content: bytes) -> None:
+    """Make a folder for this snapshot, or go on in one that an earlier try has marked with its unfinished manifest.
+
+    Raises:
+        SluiceError: BAD_INPUT for a folder of anything else: nobody's files are overwritten.
+    """
+    present = [dest / name for name in (MANIFEST_NAME, MANIFEST_NAME + PARTIAL) if (dest / name).is_file()]
+    if any(_held(path) != snapshot_id for path in present):
         raise SluiceError(ErrorCode.BAD_INPUT, f"{dest} holds another snapshot; choose another folder")
+    if present:
+        return
+    if dest.exists() and any(dest.iterdir()):
+        raise SluiceError(ErrorCode.BAD_INPUT, f"{dest} holds files of something else; choose an empty folder")
     dest.mkdir(parents=True, exist_ok=True)
+    (dest / (MANIFEST_NAME + PARTIAL)).write_bytes(content)
+
+
+def _held(manifest: Path) -> str | None:
+    """Id of the snapshot that a manifest is of; None when it is no manifest."""
+    try:
+        return msgspec.json.decode(manifest.read_bytes(), type=Manifest).snapshot_id
+    except msgspec.DecodeError:
+        return None
 
 
 def _below(dest: Path, name: str) -> Path:

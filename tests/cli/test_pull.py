@@ -62,6 +62,7 @@ def test_what_an_earlier_try_left_is_used_or_thrown_away(service: Service, url: 
     partial = tmp_path / f"{name}.partial"
     partial.parent.mkdir(parents=True)
     partial.write_bytes(left)
+    (tmp_path / "manifest.json.partial").write_bytes(published["manifest.json"])
     pull(service.snapshot_id, url, tmp_path)
     assert tree(tmp_path) == published
 
@@ -150,7 +151,8 @@ def test_wrong_bytes_never_get_their_name(
     with pytest.raises(SluiceError) as caught:
         pull(service.snapshot_id, url, tmp_path)
     assert caught.value.code is ErrorCode.DIGEST_MISMATCH
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    # What marks the folder as begun is all there is.
+    assert set(tree(tmp_path)) == {"manifest.json.partial"}
 
 
 class Moody:
@@ -234,3 +236,57 @@ def test_a_folder_of_something_else_is_not_overwritten(service: Service, url: st
     (tmp_path / "manifest.json").write_text("[1]")
     with pytest.raises(SluiceError, match="another snapshot"):
         pull(service.snapshot_id, url, tmp_path)
+
+
+@pytest.mark.parametrize("own", ["README.md", "data/agentic/train-00000.parquet", "notes.txt"])
+def test_a_folder_of_ones_own_is_left_alone(service: Service, url: str, tmp_path: Path, own: str):
+    """Even where the names are a snapshot's: only the manifest of an earlier try makes the folder ours."""
+    (tmp_path / own).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / own).write_text("mine")
+    with pytest.raises(SluiceError, match="files of something else"):
+        pull(service.snapshot_id, url, tmp_path)
+    assert tree(tmp_path) == {own: b"mine"}
+
+
+@pytest.mark.parametrize("dest", ["file", "file/below"])
+def test_a_folder_that_cannot_be_made_is_one_sentence(service: Service, url: str, tmp_path: Path, dest: str):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(SluiceError, match="cannot be used: ") as caught:
+        pull(service.snapshot_id, url, tmp_path / dest)
+    assert caught.value.code is ErrorCode.BAD_INPUT
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_folder_that_may_not_be_written_to(
+    service: Service, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The fault is made here: root, as whom tests may run, may write everywhere."""
+
+    def forbidden(path: Path, **_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "mkdir", forbidden)
+    with pytest.raises(SluiceError, match=f"{tmp_path}/here cannot be used: Permission denied"):
+        pull(service.snapshot_id, url, tmp_path / "here")
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8715", "localhost", "ftp://host", "http://", "http://host:port", ""])
+def test_what_is_no_url_is_said_at_once(tmp_path: Path, url: str):
+    with pytest.raises(SluiceError, match="--url") as caught:
+        pull("0" * 64, url, tmp_path)
+    assert caught.value.code is ErrorCode.BAD_INPUT
+
+
+def test_what_is_not_there_is_asked_for_once(service: Service, tmp_path: Path):
+    door = Moody(create_app(service.engine, service.settings), failures=0)
+    with serving(door, "127.0.0.1", 0) as url, pytest.raises(SluiceError, match="has no such snapshot"):
+        pull("0" * 64, url, tmp_path)
+    assert len(door.asked) == 1
+
+
+def test_the_first_digits_are_enough(service: Service, url: str, tmp_path: Path):
+    pull(service.snapshot_id[:8], url, tmp_path / "here")
+    assert tree(tmp_path / "here") == tree(service.settings.snapshot_dir / service.snapshot_id)
+    with pytest.raises(SluiceError, match="too short"):
+        pull(service.snapshot_id[:7], url, tmp_path / "there")
+    assert not (tmp_path / "there").exists()
