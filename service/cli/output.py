@@ -10,7 +10,11 @@ from rich.table import Table
 
 from service.store.summary import Summary
 
+WIDE = 10_000
 results = Console(highlight=False)
+if not results.is_terminal:
+    # What reads a pipe or a file wants a line for a row, and ids in one piece.
+    results.width = WIDE
 notes = Console(stderr=True, highlight=False)
 
 
@@ -26,11 +30,12 @@ def print_json(value: object) -> None:
 
 def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """A result for people. Text is shown as it is: control characters and markup of strangers do nothing."""
-    table = Table(title=title, title_justify="left")
+    table = Table()
     for name in columns:
         table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*(escape(visible(str(value))) for value in row))
+    results.print(f"[italic]{escape(visible(title))}[/italic]", soft_wrap=True)
     results.print(table)
 
 
@@ -71,6 +76,8 @@ def print_summary(summary: Summary, as_json: bool) -> None:
         print_table(
             "Snapshot", ("id", "train", "eval", "audit"), [(summary.snapshot.id, rows["train"], rows["eval"], audit)]
         )
+        left_out = summary.snapshot.left_out
+        _print_counts("Kept, but not in the snapshot", left_out.pools | left_out.selection)
     elif summary.refusal is not None:
         results.print(escape(f"No snapshot: {summary.refusal.code}: {visible(summary.refusal.message)}"))
 

@@ -9,6 +9,7 @@ import typer
 from dramatiq.brokers.redis import RedisBroker
 from sqlalchemy.orm import Session
 
+from service.cli import naming
 from service.cli.joined import Joined, joined
 from service.cli.options import AsJson, DataDir, settings
 from service.cli.output import note, print_json, print_table
@@ -31,24 +32,30 @@ TRIES = 20
 PAUSE_SECONDS = 1.0
 """All tries together last longer than the lease of a worker that died."""
 
-SnapshotId = Annotated[str, typer.Argument(metavar="ID", help="Id of a published snapshot.")]
+SnapshotId = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of a published snapshot, or its first 8 digits or more.")
+]
 
-app = typer.Typer(help="Make, list and audit snapshots.", no_args_is_help=True)
+app = typer.Typer(help="Make, list and audit snapshots.", no_args_is_help=True, add_completion=False)
 
 
 @app.command()
 def create(data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Have the running workers release the corpus as it is now; exit 1 when they refuse or cannot."""
+    """Have the running workers release the corpus as it is now; exit 1 when nothing is released, 2 with no worker."""
     with joined(settings(data_dir=data_dir)) as at:
+        before = _released(at)
         stuck = _release(at)
+        is_unchanged = before is not None and before == _released(at)
         with reading(at.engine) as session:
             summary = summarise(session, DEFAULT_POLICIES.rules.digest)
     if stuck:
         note(f"no snapshot: still to be done are {', '.join(stuck)}; the workers' logs say why")
         raise typer.Exit(1)
     if summary.snapshot is not None:
+        if is_unchanged:
+            note("unchanged: this snapshot holds the present corpus already")
         if as_json:
-            print_json(asdict(summary.snapshot))
+            print_json(asdict(summary.snapshot) | {"unchanged": is_unchanged})
         else:
             typer.echo(summary.snapshot.id)
         return
@@ -76,7 +83,9 @@ def listing(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 def audit(snapshot_id: SnapshotId, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Audit a published snapshot again, from its files; exit 1 when it fails."""
     with joined(settings(data_dir=data_dir)) as at:
-        report = reaudit(at.engine, FileStore(at.settings.snapshot_dir), snapshot_id)
+        files = FileStore(at.settings.snapshot_dir)
+        snapshot_id = naming.find(snapshot_id, files.ids())
+        report = reaudit(at.engine, files, snapshot_id)
     if as_json:
         print_json({"snapshot_id": snapshot_id} | report.to_json())
     else:
@@ -86,6 +95,13 @@ def audit(snapshot_id: SnapshotId, data_dir: DataDir = None, as_json: AsJson = F
         print_table(f"Audit of {snapshot_id}", ("check", "outcome", "faults", "examples"), rows)
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _released(at: Joined) -> str | None:
+    """Id of the snapshot that the newest release decision made."""
+    with reading(at.engine) as session:
+        decided = snapshots.latest_release(session)
+        return decided.snapshot_id if decided is not None else None
 
 
 def _release(at: Joined) -> list[str]:

@@ -4,10 +4,15 @@ import socket
 from pathlib import Path
 
 import pytest
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from service import embedded
-from service.cli.doctor import Finding, examine, own_package
+from service.cli.doctor import Finding, _source, examine, own_package
+from service.cli.serving import serving
 from service.config import Settings
+from service.replay.recorded import Archive
+from service.replay.server import replaying
 
 
 def findings(settings: Settings) -> dict[str, Finding]:
@@ -55,3 +60,23 @@ def test_nothing_is_made_for_a_folder_that_is_not_there(tmp_path: Path):
     found = findings(Settings(data_dir=tmp_path / "none", port=0))
     assert found["databases"].ok
     assert not (tmp_path / "none").exists()
+    assert findings(Settings(data_dir=tmp_path, port=0))["databases"].ok
+    assert list(tmp_path.iterdir()) == []
+
+
+async def page(scope: Scope, receive: Receive, send: Send) -> None:
+    """Something that answers everything, and is not SN15's API."""
+    await Response("<h1>welcome</h1>", media_type="text/html")(scope, receive, send)
+
+
+def test_the_source_is_sn15s_api():
+    with replaying(Archive()) as replay:
+        assert _source(replay.url) == Finding("source", True, f"{replay.url} answers with 0 suites")
+
+
+def test_what_is_not_sn15s_api_is_named():
+    with serving(page, "127.0.0.1", 0) as url:
+        found = _source(url)
+    assert not found.ok
+    assert f"{url}/v1/public/suites answered 200, text/html" in found.detail
+    assert _source(url) == Finding("source", False, f"{url} does not answer (ConnectError)")

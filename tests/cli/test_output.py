@@ -25,3 +25,10 @@ def test_hostile_names_are_spelt_out(monkeypatch: pytest.MonkeyPatch, text: str)
 
 def test_visible_keeps_readable_text():
     assert output.visible("Käse 东 [x]") == "Käse 东 [x]"
+
+
+def test_a_title_is_one_line_however_narrow_the_table(monkeypatch: pytest.MonkeyPatch):
+    narrow = Console(file=io.StringIO(), width=20)
+    monkeypatch.setattr(output, "results", narrow)
+    output.print_table("a title longer than [twenty] cells", ("n",), [(1,)])
+    assert narrow.file.getvalue().splitlines()[0] == "a title longer than [twenty] cells"

@@ -7,8 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
 
+from service.store.engine import open_engine
 from service.store.files import FileStore
+from service.store.migrate import alembic_config
 from tests.api.conftest import Service
 from tests.api.corpus import HOSTILE, write
 
@@ -37,7 +41,10 @@ def test_stats_by(service: Service):
 def test_stats_for_people(service: Service):
     ran = sluice("stats", service=service)
     assert ran.returncode == 0
-    assert service.snapshot_id[:8] in ran.stdout
+    (line,) = [line for line in ran.stdout.splitlines() if service.snapshot_id in line]
+    assert line.split()[1:-1:2] == [service.snapshot_id, "3", "3", "passed"]
+    assert "Kept, but not in the snapshot" in ran.stdout.splitlines()
+    assert "family_cap" in ran.stdout
 
 
 def test_an_unknown_dimension_is_one_sentence_and_exit_2(service: Service):
@@ -52,13 +59,58 @@ def test_a_folder_without_data_is_exit_2(service: Service, tmp_path: Path):
     bare = service._replace(settings=service.settings.model_copy(update={"database_url": None, "redis_url": None}))
     ran = sluice("stats", "--data-dir", str(tmp_path / "nothing"), service=bare)
     assert ran.returncode == 2
-    assert "no data folder" in ran.stderr
+    assert "there is no data in" in ran.stderr
     assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("arguments", [["stats"], ["snapshot", "list"], ["snapshot", "audit", "0" * 64]])
+def test_nothing_is_started_in_a_folder_without_data(service: Service, tmp_path: Path, arguments: list[str]):
+    bare = service._replace(settings=service.settings.model_copy(update={"database_url": None, "redis_url": None}))
+    ran = sluice(*arguments, "--data-dir", str(tmp_path), service=bare)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == f"sluice: there is no data in {tmp_path}; `sluice up` puts some there\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("revision", "told"), [(None, "no data in the database"), ("f00d", "newer schema"), ("first", "older schema")]
+)
+def test_a_schema_that_is_not_current_says_which_way(
+    service: Service, database_url: str, revision: str | None, told: str
+):
+    scripts = ScriptDirectory.from_config(alembic_config())
+    engine = open_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM alembic_version"))
+        if revision is not None:
+            named = scripts.get_base() if revision == "first" else revision
+            connection.execute(text("INSERT INTO alembic_version VALUES (:named)"), {"named": named})
+    engine.dispose()
+    ran = sluice(
+        "stats", service=service._replace(settings=service.settings.model_copy(update={"database_url": database_url}))
+    )
+    if revision == "first" and scripts.get_base() == scripts.get_current_head():
+        assert ran.returncode == 0  # there is no older one yet
+        return
+    assert ran.returncode == 2
+    assert told in ran.stderr
 
 
 def test_snapshot_list(service: Service):
     (row,) = json.loads(sluice("snapshot", "list", "--json", service=service).stdout)["snapshots"]
     assert (row["id"], row["rows"]) == (service.snapshot_id, {"train": 3, "eval": 3})
+
+
+def test_an_id_is_whole_where_there_is_no_terminal(service: Service):
+    for arguments in (["list"], ["audit", service.snapshot_id[:8]]):
+        lines = sluice("snapshot", *arguments, service=service).stdout.splitlines()
+        assert sum(service.snapshot_id in line for line in lines) == 1
+
+
+def test_too_few_digits_say_so(service: Service):
+    ran = sluice("snapshot", "audit", service.snapshot_id[:7], service=service)
+    assert ran.returncode == 2
+    assert "give at least 8 digits" in ran.stderr
 
 
 def test_an_unknown_snapshot_is_exit_2(service: Service):

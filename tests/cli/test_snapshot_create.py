@@ -62,3 +62,4 @@ def test_the_newest_snapshot_is_one_when_nothing_is_left_to_do(
     ran: Result = create()
     engine.dispose()
     assert (ran.exit_code, ran.stdout.strip()) == (0, snapshot_id)
+    assert "unchanged" in ran.stderr

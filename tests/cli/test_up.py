@@ -74,7 +74,7 @@ def test_once_prints_the_summary_of_the_contract(summary: dict, data_dir: Path):
     assert set(summary) >= KEYS
     assert set(summary["verdicts"]) >= {"kept", "kept_negative", "rejected", "reasons"}
     assert set(summary["pools"]) == {"train", "eval", "reserve", "quarantined"}
-    assert set(summary["snapshot"]) == {"id", "rows", "audit"}
+    assert set(summary["snapshot"]) == {"id", "rows", "audit", "left_out"}
     assert summary["races"] == 3
     harvest, verdicts = summary["harvest"], summary["verdicts"]
     assert summary["trajectories"] == harvest["fetched"] == harvest["items"] - harvest["gone"]
@@ -143,7 +143,7 @@ def test_a_second_command_joins_and_sigterm_stops_everything(
     with serving(data_dir, source, tmp_path / "log") as (process, _):
         for arguments, expected in (
             (("stats",), summary),
-            (("snapshot", "create"), summary["snapshot"]),
+            (("snapshot", "create"), summary["snapshot"] | {"unchanged": True}),
         ):
             command = [*SLUICE, *arguments, "--data-dir", str(data_dir), "--json"]
             ran = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
