@@ -2,14 +2,16 @@
 
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from sqlalchemy import Engine
 from starlette.types import ASGIApp
 
 from service.api import dashboard, errors
 from service.api.context import Context
 from service.api.guard import Guard
+from service.api.parameters import refuse_unknown
 from service.api.routes import files, health, races, snapshots, stats, trajectories
 from service.api.schemas import Fault
 from service.config import Settings
@@ -21,11 +23,11 @@ VERSION = "1"
 PROBLEM: dict[int | str, dict[str, Any]] = {
     "4XX": {
         "description": "The request cannot be answered.",
-        "content": {errors.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Fault"}}},
+        "content": errors.CONTENT,
     },
     "5XX": {
         "description": "The service cannot answer.",
-        "content": {errors.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Fault"}}},
+        "content": errors.CONTENT,
     },
 }
 
@@ -42,11 +44,22 @@ def build_api(engine: Engine, settings: Settings, policies: Policies = DEFAULT_P
     )
     app.state.context = Context(engine=engine, settings=settings, policies=policies)
     errors.install(app)
-    for module in (stats, races, trajectories, snapshots, files, health):
+    for module in (stats, races, trajectories, snapshots):
+        app.include_router(module.router, responses=PROBLEM, dependencies=[Depends(refuse_unknown)])
+    for module in (files, health):
         app.include_router(module.router, responses=PROBLEM)
     dashboard.install(app)
+    for module in (stats, races, trajectories, snapshots, files, health, dashboard):
+        _answer_head(app, module.router)
     app.openapi = lambda: document(app)  # type: ignore[method-assign]
     return app
+
+
+def _answer_head(app: FastAPI, router: APIRouter) -> None:
+    """HEAD for every GET: the server sends the same headers and keeps the body to itself."""
+    for route in router.routes:
+        if isinstance(route, APIRoute):
+            app.add_api_route(route.path, route.endpoint, methods=["HEAD"], include_in_schema=False)
 
 
 def document(app: FastAPI) -> dict[str, Any]:

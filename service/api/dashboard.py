@@ -3,6 +3,7 @@
 Everything upstream wrote is escaped by the templates; the page runs one script of ours and nothing else.
 """
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,13 +12,14 @@ from typing import Any, NamedTuple
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from sqlalchemy.orm import Session
 from starlette.staticfiles import StaticFiles
 
 from service.api.context import Here, Reading
 from service.store import snapshots, statistics, walks
 from service.store.statistics import Dimension, RaceFigures
-from service.store.summary import UNJUDGED, Summary, summarise, tabulate
+from service.store.summary import UNJUDGED, SnapshotFigures, Summary, figures, summarise, tabulate
 
 HERE = Path(__file__).parent
 AGENTS_SHOWN = 15
@@ -27,7 +29,7 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 
 class Bar(NamedTuple):
-    """One line of a bar chart; `percent` is of the longest possible bar."""
+    """One line of a bar chart; `percent` is of what the chart's caption names."""
 
     label: str
     number: int
@@ -59,21 +61,25 @@ def install(app: FastAPI) -> None:
 
 
 @router.get("/")
-def page(context: Here, session: Reading) -> HTMLResponse:
+def page(context: Here, session: Reading, request: Request) -> HTMLResponse:
     """The overview, complete without its script."""
-    return _render("overview.html", **overview(session, context.rules_digest))
+    return _render("overview.html", url=_base(request), **overview(session, context.rules_digest))
 
 
 @router.get("/partials/overview")
-def partial(context: Here, session: Reading) -> HTMLResponse:
+def partial(context: Here, session: Reading, request: Request) -> HTMLResponse:
     """The part of the overview that its script renews."""
-    return _render("overview_part.html", **overview(session, context.rules_digest))
+    return _render("overview_part.html", url=_base(request), **overview(session, context.rules_digest))
 
 
 @router.get("/docs")
 def reference(request: Request) -> HTMLResponse:
     """The REST interface for people, from its OpenAPI document."""
     return _render("reference.html", api=request.app.openapi())
+
+
+def _base(request: Request) -> str:
+    return str(request.base_url).rstrip("/")
 
 
 def overview(session: Session, rules_digest: str) -> dict[str, Any]:
@@ -83,7 +89,7 @@ def overview(session: Session, rules_digest: str) -> dict[str, Any]:
     races = statistics.races(session)
     return {
         "summary": summary,
-        "funnel": _funnel(summary, published[0].train_rows + published[0].eval_rows if published else 0),
+        "funnel": _funnel(summary, figures(published[0]) if published else None),
         "reasons": _bars(summary.verdicts.reasons, summary.trajectories),
         "classes": _bars(summary.by_class, summary.trajectories),
         "pools": _bars(summary.pools, sum(summary.pools.values())),
@@ -98,15 +104,20 @@ def overview(session: Session, rules_digest: str) -> dict[str, Any]:
     }
 
 
-def _funnel(summary: Summary, released: int) -> list[Bar]:
+def _funnel(summary: Summary, latest: SnapshotFigures | None) -> list[Bar]:
+    """From announced to released. What is kept and not in the latest snapshot stands by reason between the two."""
     harvest, verdicts = summary.harvest, summary.verdicts
     steps = {
         "announced": harvest.items,
         "harvested": summary.trajectories,
         "judged": summary.trajectories - verdicts.unjudged,
+        "kept negative (in no split yet)": verdicts.kept_negative,
         "kept": verdicts.kept,
-        "in the latest snapshot": released,
     }
+    if latest is not None:
+        left_out = latest.left_out.pools | latest.left_out.selection
+        steps |= {f"left out: {reason}": rows for reason, rows in left_out.items() if rows}
+    steps["in the latest snapshot"] = sum(latest.rows.values()) if latest else 0
     return _bars(steps, max(harvest.items, summary.trajectories))
 
 
@@ -146,7 +157,24 @@ def _words(name: str) -> str:
     return "not judged yet" if name == UNJUDGED else name.replace("_", " ")
 
 
-_FILTERS: dict[str, Callable[..., str]] = {"thousands": _thousands, "moment": _moment, "words": _words}
+def _counted(number: int, one: str, more: str) -> str:
+    return one if number == 1 else more
+
+
+def _marked(text: str) -> Markup:
+    """Escaped, with what stands between backticks as code."""
+    pieces = re.split(r"`([^`]+)`", text)
+    marked = (Markup("<code>{}</code>").format(piece) if odd % 2 else escape(piece) for odd, piece in enumerate(pieces))
+    return Markup("").join(marked)
+
+
+_FILTERS: dict[str, Callable[..., str]] = {
+    "thousands": _thousands,
+    "moment": _moment,
+    "words": _words,
+    "counted": _counted,
+    "marked": _marked,
+}
 _templates = Environment(
     loader=FileSystemLoader(HERE / "templates"),
     autoescape=True,

@@ -1,9 +1,11 @@
 """A file as a response: strong ETag, ranges, conditional requests, 1 MiB chunks. Knows nothing of snapshots."""
 
+from http import HTTPStatus
 from pathlib import Path
 
 from starlette.datastructures import Headers
-from starlette.responses import FileResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, MalformedRangeHeader, RangeNotSatisfiable, Response
 from starlette.types import Receive, Scope, Send
 
 CHUNK_BYTES = 1 << 20
@@ -32,6 +34,17 @@ class Download(FileResponse):
             await Response(status_code=304, headers=kept)(scope, receive, send)
             return
         await super().__call__(scope, receive, send)
+
+    @classmethod
+    def _parse_range_header(cls, http_range: str, file_size: int) -> list[tuple[int, int]]:
+        """Refuse as every route does, where Starlette answers in plain text."""
+        try:
+            return super()._parse_range_header(http_range, file_size)
+        except MalformedRangeHeader as error:
+            raise HTTPException(HTTPStatus.BAD_REQUEST, error.content) from error
+        except RangeNotSatisfiable as error:
+            status = HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
+            raise HTTPException(status, headers={"Content-Range": f"bytes */{error.max_size}"}) from error
 
     def _should_use_range(self, http_if_range: str) -> bool:
         return http_if_range == self.headers["etag"]

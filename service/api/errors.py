@@ -15,6 +15,8 @@ from service.api.schemas import Fault
 from service.errors import ErrorCode, SluiceError
 
 MEDIA_TYPE = "application/problem+json"
+CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Fault"}}}
+"""How the OpenAPI document says that an answer is a problem document."""
 
 STATUS_BY_CODE: dict[ErrorCode, HTTPStatus] = {
     ErrorCode.BAD_INPUT: HTTPStatus.UNPROCESSABLE_ENTITY,

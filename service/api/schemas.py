@@ -3,7 +3,9 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, computed_field
+
+from service.domain.records import trajectory_key
 
 
 class Wire(BaseModel):
@@ -45,12 +47,20 @@ class Verdicts(Wire):
     reasons: dict[str, int]
 
 
+class LeftOut(Wire):
+    """Kept trajectories that a snapshot does not hold: by pool where it is no split, else by selection reason."""
+
+    pools: dict[str, int]
+    selection: dict[str, int]
+
+
 class SnapshotFigures(Wire):
     """A snapshot in short."""
 
     id: str
     rows: dict[str, int]
     audit: dict[str, bool]
+    left_out: LeftOut
 
 
 class Refusal(Wire):
@@ -113,6 +123,12 @@ class TrajectoryItem(Wire):
     reason: str | None
     structural_class: str | None
     trust: str | None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def trajectory_key(self) -> str:
+        """Name of the trajectory that holds on every machine; the rows of snapshots carry it."""
+        return trajectory_key(self.eval_run_id, self.problem_id)
 
 
 class TrajectoryPage(Wire):

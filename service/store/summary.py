@@ -48,7 +48,7 @@ class Verdicts:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Kept trajectories that a snapshot does not hold, by why; together with its rows they are all it could have held."""
+    """Kept trajectories that a snapshot does not hold, by why. With its rows they are all that were kept."""
 
     pools: dict[str, int]
     """Of problems that are in no split: by pool."""

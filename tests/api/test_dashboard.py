@@ -25,7 +25,10 @@ def test_the_funnel(client: TestClient):
     assert "harvested 9 90.0 %" in seen
     assert "judged 8 80.0 %" in seen
     assert "kept 5 50.0 %" in seen
+    # Of eleven kept rows six are in the snapshot: two were in reserve, three left out in selection.
+    assert "left out: reserve 2 20.0 % left out: duplicate 2 20.0 % left out: family cap 1 10.0 %" in seen
     assert "in the latest snapshot 6 60.0 %" in seen
+    assert "kept negative (in no split yet) 0 0.0 %" in seen
     assert "Not given by the source: no object 1" in seen
     assert "loop 3 33.3 %" in seen
 
@@ -35,6 +38,25 @@ def test_races_and_snapshot(client: TestClient, service: Service):
     assert "race 7 suite 3 race complete 2026-05-04 19:00 UTC 2 10 / 10" in seen
     assert service.snapshot_id in seen
     assert "audit passed 3 train, 3 eval" in seen
+
+
+def test_one_is_singular(client: TestClient):
+    seen = words(client.get("/").text)
+    assert "9 trajectories 5 kept 1 race 4 leak clusters 1 snapshot " in seen
+
+
+def test_the_page_says_how_to_pull(client: TestClient, service: Service):
+    seen = words(client.get("/partials/overview", headers={"Host": "my.host:81"}).text)
+    assert f"sluice pull {service.snapshot_id[:12]} --url http://my.host:81 --dest sn15" in seen
+    assert 'href="/docs"' in client.get("/partials/overview").text
+
+
+def test_the_reference_is_readable(client: TestClient):
+    page = client.get("/docs").text
+    assert "`" not in words(page)
+    assert "<code>next_after</code>" in page
+    assert "Rows at most. Default 100. At most 500." in words(page)
+    assert "trajectory_key is the same everywhere" in words(page)
 
 
 def test_hostile_names_stay_text(client: TestClient):

@@ -21,6 +21,13 @@ def test_unknown_paths_and_methods(client: TestClient):
     assert client.delete("/v1/stats").headers["allow"] == "GET"
 
 
+def test_head_is_answered_as_get_is(client: TestClient):
+    for path in ("/", "/docs", "/v1/stats", "/v1/trajectories", "/v1/snapshots", "/health"):
+        assert client.head(path).status_code == 200, path
+        assert client.head(path).headers["content-type"] == client.get(path).headers["content-type"]
+    assert client.head("/v1/trajectories/999999").status_code == 404
+
+
 def test_a_failing_route_tells_no_secrets(service: Service):
     app = build_api(service.engine, service.settings)
 

@@ -63,6 +63,8 @@ def test_a_range_past_the_end_is_refused(client: TestClient, entry: dict):
     answer = client.get(entry["url"], headers={"Range": f"bytes={entry['bytes']}-"})
     assert answer.status_code == 416
     assert answer.headers["content-range"] == f"bytes */{entry['bytes']}"
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["code"] == "REQUESTED_RANGE_NOT_SATISFIABLE"
 
 
 def test_hundreds_of_ranges_give_the_whole_file(client: TestClient, entry: dict):

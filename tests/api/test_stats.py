@@ -40,7 +40,12 @@ def test_stats_count_every_trajectory_once(client: TestClient):
 
 def test_stats_name_the_released_snapshot(client: TestClient, service):
     stats = client.get("/v1/stats").json()
-    assert stats["snapshot"] == {"id": service.snapshot_id, "rows": {"train": 3, "eval": 3}, "audit": {"ok": True}}
+    assert stats["snapshot"] == {
+        "id": service.snapshot_id,
+        "rows": {"train": 3, "eval": 3},
+        "audit": {"ok": True},
+        "left_out": {"pools": {"reserve": 2, "quarantined": 0}, "selection": {"duplicate": 2, "family_cap": 1}},
+    }
     assert stats["refusal"] is None
 
 

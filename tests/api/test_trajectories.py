@@ -53,12 +53,32 @@ def test_filters(client: TestClient, filters: dict[str, str], count: int):
     assert len(listed(client, **filters)) == count
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=501", "after=-1", f"after={2**63}", "limit=x", "agent=%00"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("limit=0", "limit=501", "after=-1", f"after={2**63}", "limit=x", "agent=%00"),
+        *("verdict=bogus", "class=bogus", "kind=bogus", "verdicts=kept"),
+    ],
+)
 def test_bad_parameters_are_problems(client: TestClient, query: str):
     answer = client.get(f"/v1/trajectories?{query}")
     assert answer.status_code == 422
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["code"] == "BAD_INPUT"
+
+
+def test_an_unknown_parameter_is_named(client: TestClient):
+    for path in ("/v1/trajectories", "/v1/stats", "/v1/races", "/v1/snapshots"):
+        fault = client.get(path, params={"verdicts": "kept"}).json()
+        assert (fault["status"], fault["context"]) == (422, {"unknown": ["verdicts"]})
+    assert "known are by" in client.get("/v1/stats?x=1").json()["detail"]
+    assert ", class, verdict," in client.get("/v1/trajectories?x=1").json()["detail"]
+
+
+def test_the_key_is_that_of_published_rows(client: TestClient):
+    for row in listed(client):
+        assert row["trajectory_key"] == f"{row['eval_run_id']}/{row['problem_id']}"
+    assert of(client, "p-train")["trajectory_key"] == "run-v1/p-train"
 
 
 def of(client: TestClient, problem_id: str, agent: str = "honest") -> dict:

@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
-from sqlalchemy.orm import Session
 
-from service.api.context import Context, Here, Reading
+from service.api import errors
+from service.api.context import Here, Reading
 from service.api.downloads import Download
 from service.api.parameters import TEXT, SnapshotId
 from service.api.routes.snapshots import published
@@ -30,23 +30,13 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"description": "The file.", "content": {"application/octet-stream": BINARY}},
     206: {"description": "The ranges asked for.", "content": {"application/octet-stream": BINARY}},
     304: {"description": "The client has these bytes."},
-    416: {"description": "No byte of the file lies in the range."},
+    416: {"description": "No byte of the file lies in the range.", "content": errors.CONTENT},
 }
 
 
-@router.api_route("/v1/snapshots/{snapshot_id}/files/{name:path}", methods=["GET"], responses=ANSWERS)
+@router.get("/v1/snapshots/{snapshot_id}/files/{name:path}", responses=ANSWERS)
 def download(context: Here, session: Reading, snapshot_id: SnapshotId, name: FileName) -> Response:
     """One file, with a strong ETag (its sha256), Range, If-Range and If-None-Match."""
-    return _file(context, session, snapshot_id, name)
-
-
-@router.head("/v1/snapshots/{snapshot_id}/files/{name:path}", include_in_schema=False)
-def headers(context: Here, session: Reading, snapshot_id: SnapshotId, name: FileName) -> Response:
-    """The headers of `download`."""
-    return _file(context, session, snapshot_id, name)
-
-
-def _file(context: Context, session: Session, snapshot_id: str, name: str) -> Response:
     snapshot = published(session, snapshot_id)
     path = context.files.path(snapshot_id, name)
     listed = {entry["name"]: entry["sha256"] for entry in snapshot.manifest["files"]}

@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from service.api.context import Here, Reading
 from service.api.parameters import SnapshotId
-from service.api.schemas import SnapshotDetail, SnapshotFile, SnapshotItem, Snapshots, SnapshotStatus
+from service.api.schemas import LeftOut, SnapshotDetail, SnapshotFile, SnapshotItem, Snapshots, SnapshotStatus
 from service.domain.manifest import STATUS_NAME
 from service.errors import ErrorCode, SluiceError
 from service.store import snapshots
@@ -72,6 +72,7 @@ def _item(snapshot: Snapshot) -> SnapshotItem:
         id=short.id,
         rows=short.rows,
         audit=short.audit,
+        left_out=LeftOut.model_validate(short.left_out),
         published_at=snapshot.published_at,
         spec_digest=snapshot.manifest["spec_digest"],
     )

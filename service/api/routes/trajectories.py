@@ -1,11 +1,9 @@
 """`/v1/trajectories`: pages of trajectories, and one with its verdict and, where it may be shown, its content."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 
 from service.api.context import Here, Reading
-from service.api.parameters import After, Limit, TrajectoryId, Wanted
+from service.api.parameters import After, Limit, TrajectoryId, Wanted, WantedClass, WantedKind, WantedVerdict
 from service.api.schemas import Content, Step, TrajectoryDetail, TrajectoryItem, TrajectoryPage, Verdict
 from service.domain.trajectory import ExecutionKind, parse
 from service.errors import ErrorCode, SluiceError
@@ -29,12 +27,12 @@ def page(
     after: After = 0,
     limit: Limit = 100,
     agent: Wanted = None,
-    structural_class: Annotated[Wanted, Query(alias="class")] = None,
-    verdict: Wanted = None,
+    structural_class: WantedClass = None,
+    verdict: WantedVerdict = None,
     reason: Wanted = None,
     category: Wanted = None,
     race: Wanted = None,
-    kind: Wanted = None,
+    kind: WantedKind = None,
 ) -> TrajectoryPage:
     """One page of trajectories in order of id, narrowed by exact values."""
     asked = {
