@@ -1,6 +1,7 @@
 """`stats` and `snapshot list|audit` over the filled database, as a shell would run them."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
+from service.domain.pools import Pool
+from service.domain.selection import SelectionReason
 from service.store.engine import open_engine
 from service.store.files import FileStore
 from service.store.migrate import alembic_config
@@ -156,3 +159,10 @@ def test_a_changed_manifest_fails(copied: Service):
     path = copied.settings.snapshot_dir / copied.snapshot_id / "manifest.json"
     path.write_text(path.read_text().replace('"spec_digest": "', '"spec_digest": "f', 1))
     assert audited(copied) == {"snapshot_id"}
+
+
+def test_the_readme_explains_why_rows_are_left_out():
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    table = readme.split("| left out as |")[1].split("\n\n")[0]
+    explained = re.findall(r"^\| `([a-z_]+)` \|", table, re.MULTILINE)
+    assert explained == [Pool.RESERVE, Pool.QUARANTINED, *SelectionReason]
