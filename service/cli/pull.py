@@ -145,7 +145,13 @@ def _held(manifest: Path) -> str | None:
 def _below(dest: Path, name: str) -> Path:
     """Where a file goes. A name is the service's word: it must stay below `dest`."""
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name or path.name in ("", MANIFEST_NAME):
+    if (
+        path.is_absolute()
+        or ".." in path.parts
+        or "\\" in name
+        or not name.isprintable()
+        or path.name in ("", MANIFEST_NAME)
+    ):
         raise SluiceError(ErrorCode.BAD_INPUT, f"the manifest names a file outside the snapshot: {name!r}")
     return dest.joinpath(*path.parts)
 

@@ -134,7 +134,9 @@ def test_a_manifest_that_was_changed_is_refused(service: Service, liar: Threadin
         pull(service.snapshot_id, url, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "data/../../outside", "a\\b", "manifest.json", ""])
+@pytest.mark.parametrize(
+    "name", ["../outside", "/tmp/outside", "data/../../outside", "a\\b", "a\nb", "manifest.json", ""]
+)
 def test_a_file_outside_the_folder_is_refused(service: Service, liar: ThreadingHTTPServer, tmp_path: Path, name: str):
     manifest, url = lies(liar)
     manifest["files"][0]["name"] = name
