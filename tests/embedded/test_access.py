@@ -209,8 +209,8 @@ def test_a_path_longer_than_a_socket_name_may_be(tmp_path: Path, used_folder: Pa
 
 
 @pytest.mark.parametrize("name", ["d spa ce ünï", "%41", "a&b=c", "a#b", "a?b", "a,b"])
-def test_a_path_that_no_url_can_name(tmp_path: Path, used_folder: Path, name: str) -> None:
-    data_dir = DataDir(tmp_path / name)
+def test_a_path_that_no_url_can_name(open_home: Path, used_folder: Path, name: str) -> None:
+    data_dir = DataDir(open_home / name)  # pytest's own folder would be too long, and so be treated alike
     subprocess.run(["cp", "-a", used_folder, data_dir.path], check=True)
     with embedded.start(data_dir.path) as urls, connect(urls) as connection:
         assert connection.execute("SELECT netuid FROM kept").fetchone() == (15,)
