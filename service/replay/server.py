@@ -1,7 +1,6 @@
-"""Run the replay server: in the foreground until a signal, or in a thread for as long as a block lasts."""
+"""Run the replay server in a thread, for as long as a block lasts. Knows no signal: the CLI does."""
 
 import contextlib
-import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,17 +16,6 @@ from service.replay.presign import Presigner
 from service.replay.recorded import Archive
 
 LOOPBACK = "127.0.0.1"
-
-
-def serve(directory: Path, host: str = LOOPBACK, port: int = 8716) -> None:
-    """Serve a recorded folder until SIGINT or SIGTERM, then return.
-
-    Raises:
-        SluiceError: BAD_INPUT for a folder without races; PREREQUISITE_MISSING when the port is taken.
-    """
-    app = create_app(read_archive(directory))
-    with listening(host, port) as listener, _signals_mean_return():
-        _server(app).run(sockets=[listener])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +49,3 @@ def _server(app: ASGIApp) -> uvicorn.Server:
         app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2, timeout_keep_alive=30
     )
     return uvicorn.Server(config)
-
-
-@contextlib.contextmanager
-def _signals_mean_return() -> Iterator[None]:
-    """Return after a signal: uvicorn raises it again once it has stopped, which would end the process badly."""
-    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in kept:
-        signal.signal(number, lambda *_: None)
-    try:
-        yield
-    finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)
