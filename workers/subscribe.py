@@ -11,15 +11,14 @@ from sqlalchemy.orm import Session
 
 from service.errors import SluiceError
 from service.source.calls import SourceRefused
-from service.source.listing import AgentListing, ItemListing, ProblemListing, RaceListing, RunListing
+from service.source.listing import RaceListing, RunListing
 from service.source.refusals import Refusal
 from service.store import ledger, listings, walks
 from service.store.engine import is_about_values, transaction
-from service.store.ledger import ExpectedItem
-from service.store.models import AgentVersion, Base, EvaluationRun, Problem, Race
+from service.store.models import Base
+from workers import listed
 from workers.context import Context
 
-UNCATEGORISED = "unknown"
 UNSTORABLE = "unstorable"
 """Counted beside the source's oddities: rows that the database does not take."""
 
@@ -81,13 +80,13 @@ def _walk_source(context: Context, seen: Walk) -> list[RaceListing]:
     with transaction(context.engine) as session:
         walked = listings.walked_races(session)
         settled = listings.settled_agents(session)
-    _save([_problem(problem) for problem in context.source.problems()], listings.save_problems, context, seen)
+    _save([listed.problem(problem) for problem in context.source.problems()], listings.save_problems, context, seen)
     races = list(context.source.races(skip=walked))
     racing = {agent.agent_version_id: agent for race in races for agent in race.agents}
     others = (agent for agent in context.source.agents() if agent.agent_version_id not in settled)
     agents = {agent.agent_version_id: agent for agent in others} | racing
-    _save([_race(race) for race in races], listings.save_races, context, seen)
-    _save([_agent(agent) for agent in agents.values()], listings.save_agents, context, seen)
+    _save([listed.race(race) for race in races], listings.save_races, context, seen)
+    _save([listed.agent(agent) for agent in agents.values()], listings.save_agents, context, seen)
     walked_agents = {agent for agent in agents if _try_agent(agent, context, seen)}
     for race in races:
         if race.is_complete and walked_agents.issuperset(agent.agent_version_id for agent in race.agents):
@@ -138,91 +137,21 @@ def _walk_agent(agent_version_id: str, context: Context, seen: Walk) -> None:
     with transaction(context.engine) as session:
         races = {(run.race_id, run.suite_id) for run in runs if run.race_id is not None}
         complete = listings.save_unlisted_races(session, races)
-        listings.save_runs(session, [_run(run) for run in runs])
-        listed = listings.listed_runs(session, agent_version_id)
+        listings.save_runs(session, [listed.run(run) for run in runs])
+        done = listings.listed_runs(session, agent_version_id)
     seen.runs += len(runs)
     for run in runs:
         released = run.race_id is None or run.race_id in complete
-        if run.counts and released and run.eval_run_id not in listed:
+        if run.counts and released and run.eval_run_id not in done:
             _list_items(run, context, seen)
 
 
 def _list_items(run: RunListing, context: Context, seen: Walk) -> None:
     """Put the items of a run that are released into the ledger."""
-    listed = context.source.items(run)
-    released = [item for item in listed.items if item.released]
+    given = context.source.items(run)
+    released = [item for item in given.items if item.released]
     with transaction(context.engine) as session:
-        listings.save_problems(session, [_problem_of(item, run.suite_id) for item in released])
-        seen.items += ledger.expect(session, [_expected(item) for item in released], context.now())
-        if listed.complete:
+        listings.save_problems(session, [listed.item_problem(item, run.suite_id) for item in released])
+        seen.items += ledger.expect(session, [listed.expected_item(item) for item in released], context.now())
+        if given.complete:
             listings.mark_run_listed(session, run.eval_run_id, context.now())
-
-
-def _problem(problem: ProblemListing) -> Problem:
-    return Problem(
-        problem_id=problem.problem_id,
-        kind=problem.kind,
-        category=problem.category or UNCATEGORISED,
-        suite_id=problem.suite_id,
-        query=problem.query,
-        reward=problem.reward,
-        voucher=problem.voucher,
-    )
-
-
-def _race(race: RaceListing) -> Race:
-    return Race(
-        race_id=race.race_id,
-        suite_id=race.suite_id,
-        race_number=race.race_number,
-        status=race.status,
-        is_complete=race.is_complete,
-        started_at=race.started_at,
-        completed_at=race.completed_at,
-        source=race.raw,
-    )
-
-
-def _agent(agent: AgentListing) -> AgentVersion:
-    return AgentVersion(
-        agent_version_id=agent.agent_version_id,
-        agent_name=agent.agent_name or agent.agent_version_id,
-        miner_hotkey=agent.miner_hotkey,
-        version_number=agent.version_number,
-        family=agent.miner_hotkey or agent.agent_version_id,
-        source=agent.raw,
-    )
-
-
-def _run(run: RunListing) -> EvaluationRun:
-    return EvaluationRun(
-        eval_run_id=run.eval_run_id,
-        agent_version_id=run.agent_version_id,
-        race_id=run.race_id,
-        suite_id=run.suite_id,
-        validator_hotkey=run.validator_hotkey,
-        phase=run.phase,
-        kind=run.kind,
-        status=run.status,
-        is_over=run.is_over,
-        counts=run.counts,
-        invalidated_at=run.invalidated_at,
-        completed_at=run.completed_at,
-        source=run.raw,
-    )
-
-
-def _problem_of(item: ItemListing, suite_id: int | None) -> Problem:
-    return Problem(
-        problem_id=item.problem_id,
-        kind=item.kind,
-        category=item.category or UNCATEGORISED,
-        suite_id=suite_id,
-        query=item.query,
-        reward=None,
-        voucher=None,
-    )
-
-
-def _expected(item: ItemListing) -> ExpectedItem:
-    return ExpectedItem(item.eval_run_id, item.item_key, item.problem_id, item.episode_result_id, item.judgement)

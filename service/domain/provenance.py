@@ -65,11 +65,16 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """Released source of the agent version."""
     witness: tuple[dict[str, Any], ...] = ()
     """Lines of the validator's own proxy log for this run and item."""
+    payload_sha256: str | None = None
+    """The bytes the evidence is about where the source has replaced them since; None: those that came first."""
 
     @property
     def digest(self) -> str:
-        """Sha256 hex of the canonical form: a verdict holds for exactly this evidence."""
-        return canonical.digest(self)
+        """Sha256 hex of the canonical form: a verdict holds for exactly this evidence and these bytes."""
+        told = {name: getattr(self, name) for name in self.__struct_fields__}
+        if self.payload_sha256 is None:
+            del told["payload_sha256"]
+        return canonical.digest(told)
 
 
 class CallProvenance(msgspec.Struct, frozen=True, kw_only=True, gc=False):

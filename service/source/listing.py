@@ -140,6 +140,8 @@ class FetchTarget:
     eval_run_id: str
     problem_id: str
     episode_result_id: str | None = None
+    etag: str | None = None
+    """Entity tag of the bytes that are there already: they need not be sent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,13 @@ class Fetched:
     """Bytes of one object, unpacked."""
 
     payload: bytes
+    etag: str | None = None
+    """Entity tag they came with; None where the source gave none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The bytes are still those whose entity tag was sent along."""
 
 
 @dataclass(frozen=True, slots=True)

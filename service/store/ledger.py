@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from service.store.copying import copy_missing
 from service.store.models import EvaluationRun, LedgerItem, LedgerState
 
-OPEN_STATES = (LedgerState.EXPECTED, LedgerState.EMBARGOED, LedgerState.FAILED)
+OPEN_STATES = (LedgerState.EXPECTED, LedgerState.CHANGED, LedgerState.EMBARGOED, LedgerState.FAILED)
 
 
 class ExpectedItem(NamedTuple):

@@ -114,7 +114,7 @@ def _judged(scope: Scope) -> Select[*tuple[Any, ...]]:
         )
         .join(standing, standing.c.trajectory_id == Trajectory.trajectory_id)
         .join(Verdict, Verdict.verdict_id == standing.c.verdict_id)
-        .join(Payload, Payload.payload_sha256 == Trajectory.payload_sha256)
+        .join(Payload, Payload.payload_sha256 == standing.c.payload_sha256)
         .join(EvaluationRun, EvaluationRun.eval_run_id == Trajectory.eval_run_id)
         .join(AgentVersion, AgentVersion.agent_version_id == EvaluationRun.agent_version_id)
         .join(Problem, Problem.problem_id == Trajectory.problem_id)

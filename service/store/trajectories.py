@@ -57,8 +57,11 @@ def add(session: Session, items: Sequence[NewTrajectory]) -> list[int]:
     copy_missing(
         session,
         Evidence.__table__,  # type: ignore[arg-type]
-        ("trajectory_id", "evidence_digest", "body"),
-        ((number, i.evidence_digest, Jsonb(i.evidence)) for number, i in zip(ids, items, strict=True)),
+        ("trajectory_id", "evidence_digest", "payload_sha256", "body"),
+        (
+            (number, i.evidence_digest, digest, Jsonb(i.evidence))
+            for number, digest, i in zip(ids, digests, items, strict=True)
+        ),
     )
     return ids
 
@@ -76,10 +79,12 @@ def _ids(session: Session, items: Sequence[NewTrajectory]) -> list[int]:
 
 
 def payload(session: Session, trajectory_id: int) -> bytes | None:
-    """The bytes of one trajectory as the source served them; None when there is no such trajectory."""
+    """The present bytes of one trajectory as the source served them; None when there is no such trajectory."""
     compressed = session.scalar(
         select(Payload.zstd)
-        .join(Trajectory, Trajectory.payload_sha256 == Payload.payload_sha256)
-        .where(Trajectory.trajectory_id == trajectory_id)
+        .join(Evidence, Evidence.payload_sha256 == Payload.payload_sha256)
+        .where(Evidence.trajectory_id == trajectory_id)
+        .order_by(Evidence.seq.desc())
+        .limit(1)
     )
     return None if compressed is None else zstandard.decompress(compressed)

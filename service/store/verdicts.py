@@ -66,8 +66,8 @@ def load_unjudged(session: Session, trajectory_ids: Collection[int], rules_diges
     """Payload and evidence of those of `trajectory_ids` that are still unjudged, unpacked one at a time."""
     rows = session.execute(
         select(Trajectory.trajectory_id, Trajectory.kind, Payload.zstd, Evidence.evidence_digest, Evidence.body)
-        .join(Payload, Payload.payload_sha256 == Trajectory.payload_sha256)
         .join(Evidence, Evidence.trajectory_id == Trajectory.trajectory_id)
+        .join(Payload, Payload.payload_sha256 == Evidence.payload_sha256)
         .where(Trajectory.trajectory_id.in_(trajectory_ids), *_unjudged_evidence(rules_digest))
         .order_by(Trajectory.trajectory_id)
     )
@@ -101,7 +101,7 @@ def current(rules_digest: str, revision: int | None = None) -> Subquery:
         revision: sealed corpus revision to read at; None reads everything committed.
     """
     statement = (
-        select(Verdict, Evidence.body.label("evidence"))
+        select(Verdict, Evidence.body.label("evidence"), Evidence.payload_sha256)
         .join(
             Evidence,
             (Evidence.trajectory_id == Verdict.trajectory_id) & (Evidence.evidence_digest == Verdict.evidence_digest),

@@ -1,7 +1,7 @@
 """Every table, so that one import gives Alembic the whole metadata. Foreign keys point upstream only."""
 
 from service.store.models.base import Base
-from service.store.models.corpus import CorpusRevision, Evidence, Payload, Policy, Trajectory, Verdict
+from service.store.models.corpus import CorpusRevision, Evidence, Payload, Policy, Tombstone, Trajectory, Verdict
 from service.store.models.harvest import (
     AgentVersion,
     EvaluationRun,
@@ -38,6 +38,7 @@ __all__ = [
     "Release",
     "Snapshot",
     "SnapshotRow",
+    "Tombstone",
     "Trajectory",
     "Verdict",
     "Walk",

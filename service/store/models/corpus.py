@@ -55,7 +55,27 @@ class Evidence(Base):
     trajectory_id: Mapped[int] = mapped_column(BigInteger, ForeignKey("trajectories.trajectory_id"), primary_key=True)
     evidence_digest: Mapped[str] = mapped_column(primary_key=True)
     seq: Mapped[int] = mapped_column(BigInteger, Identity())
+    payload_sha256: Mapped[str] = mapped_column(ForeignKey("payloads.payload_sha256"))
+    """The bytes this state is about: those of the trajectory, or a later version of them."""
     body: Mapped[JsonObject]
+    recorded_at: Mapped[RecordedAt]
+
+
+class Tombstone(Base):
+    """Word from the source that something no longer counts, or counts again. The newest row of a subject stands."""
+
+    __tablename__ = "tombstones"
+    __table_args__ = (Index("ix_tombstones_subject", "subject", "subject_id", "tombstone_id"),)
+
+    tombstone_id: Mapped[Serial]
+    revision: Mapped[int] = mapped_column(BigInteger, ForeignKey("corpus_revisions.revision"), index=True)
+    subject: Mapped[str]
+    """What `subject_id` names: `run`, `agent_version` or `item` (a trajectory)."""
+    subject_id: Mapped[str]
+    reason: Mapped[str]
+    is_lifted: Mapped[bool]
+    source: Mapped[JsonObject]
+    """The listing that says so, as it came."""
     recorded_at: Mapped[RecordedAt]
 
 

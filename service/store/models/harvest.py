@@ -18,6 +18,8 @@ class LedgerState(StrEnum):
     EXPECTED = "expected"
     """To be asked for; a `reason` says that the source as a whole could not be asked."""
     FETCHED = "fetched"
+    CHANGED = "changed"
+    """Fetched, and listed otherwise since: to be asked for again, in case its bytes have changed too."""
     EMBARGOED = "embargoed"
     FAILED = "failed"
     """The last try failed and another one is due at `next_try_at`."""
@@ -108,7 +110,7 @@ class LedgerItem(Base):
         Index(
             "ix_harvest_ledger_open",
             "next_try_at",
-            postgresql_where=text("state IN ('expected', 'embargoed', 'failed')"),
+            postgresql_where=text("state IN ('expected', 'changed', 'embargoed', 'failed')"),
         ),
     )
 
@@ -136,6 +138,8 @@ class LedgerItem(Base):
     """The message whose handler is at work on it; delivered again, the same message may go on at once."""
     listed_at: Mapped[RecordedAt]
     fetched_at: Mapped[datetime | None]
+    etag: Mapped[str | None]
+    """Entity tag the bytes came with, to ask for them again only if they have changed; None where none was given."""
 
 
 class Walk(Base):
