@@ -46,6 +46,12 @@ class Settings(BaseSettings):
     """Port of the REST service; 0 takes a free one."""
     worker_processes: int = Field(default=1, ge=0)
     worker_threads: int = Field(default=4, ge=1)
+    subtensor: str | None = None
+    """Network name (`finney`, `test`, `local`) or `ws://` URL of a Bittensor node; None follows no chain."""
+    netuid: int = Field(default=15, ge=0)
+    """Subnet whose metagraph is read."""
+    niceness: int = Field(default=10, ge=0, le=19)
+    """How far worker processes stand back when processors are scarce; 0 leaves them as they were started."""
     parent_pid: int | None = None
     """Process that a worker does not outlive; `sluice up` gives its own to its workers."""
     log_level: str = "INFO"

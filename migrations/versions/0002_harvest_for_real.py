@@ -14,6 +14,123 @@ depends_on: str | Sequence[str] | None = None
 
 def upgrade() -> None:
     op.create_table(
+        "agent_code_bytes",
+        sa.Column("code_sha256", sa.String(), nullable=False),
+        sa.Column("zstd", sa.LargeBinary(), nullable=False),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("code_sha256", name=op.f("pk_agent_code_bytes")),
+    )
+    op.create_table(
+        "suites",
+        sa.Column("suite_id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("world", sa.String(), nullable=True),
+        sa.Column("source", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.PrimaryKeyConstraint("suite_id", name=op.f("pk_suites")),
+    )
+    op.create_table(
+        "agent_code",
+        sa.Column("agent_version_id", sa.String(), nullable=False),
+        sa.Column(
+            "state",
+            sa.Enum(
+                "expected",
+                "fetched",
+                "changed",
+                "embargoed",
+                "failed",
+                "gone",
+                name="ledgerstate",
+                native_enum=False,
+                length=16,
+            ),
+            nullable=False,
+        ),
+        sa.Column("reason", sa.String(), nullable=True),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("next_try_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("code_sha256", sa.String(), nullable=True),
+        sa.Column("fetched_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["agent_version_id"], ["agent_versions.agent_version_id"], name=op.f("fk_agent_code_agent_version_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["code_sha256"], ["agent_code_bytes.code_sha256"], name=op.f("fk_agent_code_code_sha256")
+        ),
+        sa.PrimaryKeyConstraint("agent_version_id", name=op.f("pk_agent_code")),
+    )
+    op.create_table(
+        "leaderboard_entries",
+        sa.Column("suite_id", sa.Integer(), nullable=False),
+        sa.Column("agent_version_id", sa.String(), nullable=False),
+        sa.Column("rank", sa.Integer(), nullable=True),
+        sa.Column("final_score", sa.Double(), nullable=True),
+        sa.Column("race_score", sa.Double(), nullable=True),
+        sa.Column("weighted_score", sa.Double(), nullable=True),
+        sa.Column("is_discarded", sa.Boolean(), nullable=False),
+        sa.Column("is_current_top", sa.Boolean(), nullable=False),
+        sa.Column("eliminated_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("source", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["agent_version_id"],
+            ["agent_versions.agent_version_id"],
+            name=op.f("fk_leaderboard_entries_agent_version_id"),
+        ),
+        sa.ForeignKeyConstraint(["suite_id"], ["suites.suite_id"], name=op.f("fk_leaderboard_entries_suite_id")),
+        sa.PrimaryKeyConstraint("suite_id", "agent_version_id", name=op.f("pk_leaderboard_entries")),
+    )
+    op.create_index(
+        op.f("ix_leaderboard_entries_agent_version_id"), "leaderboard_entries", ["agent_version_id"], unique=False
+    )
+    op.create_table(
+        "metagraphs",
+        sa.Column("metagraph_id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
+        sa.Column("race_id", sa.String(), nullable=True),
+        sa.Column("netuid", sa.Integer(), nullable=False),
+        sa.Column("block", sa.BigInteger(), nullable=False),
+        sa.Column("block_hash", sa.String(), nullable=True),
+        sa.Column("taken_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("lag_blocks", sa.BigInteger(), nullable=False),
+        sa.Column("is_late", sa.Boolean(), nullable=False),
+        sa.Column("recorded_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.ForeignKeyConstraint(["race_id"], ["races.race_id"], name=op.f("fk_metagraphs_race_id")),
+        sa.PrimaryKeyConstraint("metagraph_id", name=op.f("pk_metagraphs")),
+        sa.UniqueConstraint("race_id", name=op.f("uq_metagraphs_race_id")),
+    )
+    op.create_index(
+        "uq_metagraphs_newest", "metagraphs", ["netuid"], unique=True, postgresql_where=sa.text("race_id IS NULL")
+    )
+    op.create_table(
+        "race_entries",
+        sa.Column("race_id", sa.String(), nullable=False),
+        sa.Column("agent_version_id", sa.String(), nullable=False),
+        sa.Column("qualification_type", sa.String(), nullable=True),
+        sa.Column("qualifying_score", sa.Double(), nullable=True),
+        sa.Column("race_score", sa.Double(), nullable=True),
+        sa.Column("weighted_score", sa.Double(), nullable=True),
+        sa.Column("race_rank", sa.Integer(), nullable=True),
+        sa.Column("is_discarded", sa.Boolean(), nullable=False),
+        sa.Column("eliminated_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("source", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["agent_version_id"], ["agent_versions.agent_version_id"], name=op.f("fk_race_entries_agent_version_id")
+        ),
+        sa.ForeignKeyConstraint(["race_id"], ["races.race_id"], name=op.f("fk_race_entries_race_id")),
+        sa.PrimaryKeyConstraint("race_id", "agent_version_id", name=op.f("pk_race_entries")),
+    )
+    op.create_index(op.f("ix_race_entries_agent_version_id"), "race_entries", ["agent_version_id"], unique=False)
+    op.create_table(
+        "seed_commitments",
+        sa.Column("commitment_id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
+        sa.Column("race_id", sa.String(), nullable=False),
+        sa.Column("is_revealed", sa.Boolean(), nullable=False),
+        sa.Column("source", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True),
+        sa.Column("recorded_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.ForeignKeyConstraint(["race_id"], ["races.race_id"], name=op.f("fk_seed_commitments_race_id")),
+        sa.PrimaryKeyConstraint("commitment_id", name=op.f("pk_seed_commitments")),
+    )
+    op.create_index("ix_seed_commitments_race", "seed_commitments", ["race_id", "commitment_id"], unique=False)
+    op.create_table(
         "tombstones",
         sa.Column("tombstone_id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
@@ -28,6 +145,20 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_tombstones_revision"), "tombstones", ["revision"], unique=False)
     op.create_index("ix_tombstones_subject", "tombstones", ["subject", "subject_id", "tombstone_id"], unique=False)
+    op.create_table(
+        "metagraph_neurons",
+        sa.Column("metagraph_id", sa.BigInteger(), nullable=False),
+        sa.Column("uid", sa.Integer(), nullable=False),
+        sa.Column("hotkey", sa.String(), nullable=False),
+        sa.Column("has_permit", sa.Boolean(), nullable=False),
+        sa.Column("stake", sa.Double(), nullable=False),
+        sa.Column("incentive", sa.Double(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["metagraph_id"], ["metagraphs.metagraph_id"], name=op.f("fk_metagraph_neurons_metagraph_id")
+        ),
+        sa.PrimaryKeyConstraint("metagraph_id", "uid", name=op.f("pk_metagraph_neurons")),
+        sa.UniqueConstraint("metagraph_id", "hotkey", name=op.f("uq_metagraph_neurons_metagraph_id_hotkey")),
+    )
     op.add_column("evidence", sa.Column("payload_sha256", sa.String(), nullable=True))
     op.execute(
         "UPDATE evidence SET payload_sha256 = trajectories.payload_sha256 FROM trajectories WHERE trajectories.trajectory_id = evidence.trajectory_id"
@@ -46,9 +177,21 @@ def downgrade() -> None:
     op.drop_column("harvest_ledger", "etag")
     op.drop_constraint(op.f("fk_evidence_payload_sha256"), "evidence", type_="foreignkey")
     op.drop_column("evidence", "payload_sha256")
+    op.drop_table("metagraph_neurons")
     op.drop_index("ix_tombstones_subject", table_name="tombstones")
     op.drop_index(op.f("ix_tombstones_revision"), table_name="tombstones")
     op.drop_table("tombstones")
+    op.drop_index("ix_seed_commitments_race", table_name="seed_commitments")
+    op.drop_table("seed_commitments")
+    op.drop_index(op.f("ix_race_entries_agent_version_id"), table_name="race_entries")
+    op.drop_table("race_entries")
+    op.drop_index("uq_metagraphs_newest", table_name="metagraphs", postgresql_where=sa.text("race_id IS NULL"))
+    op.drop_table("metagraphs")
+    op.drop_index(op.f("ix_leaderboard_entries_agent_version_id"), table_name="leaderboard_entries")
+    op.drop_table("leaderboard_entries")
+    op.drop_table("agent_code")
+    op.drop_table("suites")
+    op.drop_table("agent_code_bytes")
 
 
 def _open_items(states: str) -> None:

@@ -1,6 +1,7 @@
 """Every table, so that one import gives Alembic the whole metadata. Foreign keys point upstream only."""
 
 from service.store.models.base import Base
+from service.store.models.chain import Metagraph, MetagraphNeuron
 from service.store.models.corpus import CorpusRevision, Evidence, Payload, Policy, Tombstone, Trajectory, Verdict
 from service.store.models.harvest import (
     AgentVersion,
@@ -14,8 +15,18 @@ from service.store.models.harvest import (
 )
 from service.store.models.leakage import Clustering, ClusterMember, LeakEdge, PoolAssignment, PoolMember
 from service.store.models.release import Job, Lease, Release, Snapshot, SnapshotRow
+from service.store.models.standings import (
+    AgentCode,
+    AgentCodeBytes,
+    LeaderboardEntry,
+    RaceEntry,
+    SeedCommitment,
+    Suite,
+)
 
 __all__ = [
+    "AgentCode",
+    "AgentCodeBytes",
     "AgentVersion",
     "Base",
     "ClusterMember",
@@ -24,10 +35,13 @@ __all__ = [
     "EvaluationRun",
     "Evidence",
     "Job",
+    "LeaderboardEntry",
     "LeakEdge",
     "Lease",
     "LedgerItem",
     "LedgerState",
+    "Metagraph",
+    "MetagraphNeuron",
     "Origin",
     "Payload",
     "Policy",
@@ -35,9 +49,12 @@ __all__ = [
     "PoolMember",
     "Problem",
     "Race",
+    "RaceEntry",
     "Release",
+    "SeedCommitment",
     "Snapshot",
     "SnapshotRow",
+    "Suite",
     "Tombstone",
     "Trajectory",
     "Verdict",
