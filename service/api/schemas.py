@@ -31,6 +31,7 @@ class Harvest(Wire):
     items: int
     expected: int
     fetched: int
+    changed: int
     embargoed: int
     failed: int
     gone: int

@@ -52,12 +52,13 @@ def print_summary(summary: Summary, as_json: bool) -> None:
     harvest, verdicts = summary.harvest, summary.verdicts
     print_table(
         "Harvest",
-        ("races", "items", "fetched", "gone", "embargoed", "failed", "expected"),
+        ("races", "items", "fetched", "changed", "gone", "embargoed", "failed", "expected"),
         [
             (
                 summary.races,
                 harvest.items,
                 harvest.fetched,
+                harvest.changed,
                 harvest.gone,
                 harvest.embargoed,
                 harvest.failed,

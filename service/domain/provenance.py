@@ -62,7 +62,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     judgement: Judgement = Judgement()
     agent_code: str | None = None
-    """Released source of the agent version."""
+    """Sha256 of the agent version's released source, which is kept apart."""
     witness: tuple[dict[str, Any], ...] = ()
     """Lines of the validator's own proxy log for this run and item."""
     payload_sha256: str | None = None

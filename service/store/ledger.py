@@ -14,6 +14,10 @@ from service.store.models import EvaluationRun, LedgerItem, LedgerState
 OPEN_STATES = (LedgerState.EXPECTED, LedgerState.CHANGED, LedgerState.EMBARGOED, LedgerState.FAILED)
 
 
+SOON = timedelta(seconds=90)
+"""An item that failed and is due again within this time is still being worked on."""
+
+
 class ExpectedItem(NamedTuple):
     """One item the source has announced."""
 
@@ -78,6 +82,22 @@ def due(session: Session, now: datetime, limit: int) -> Sequence[int]:
         .order_by(LedgerItem.next_try_at, LedgerItem.ledger_id)
         .limit(limit)
     ).all()
+
+
+def pending(session: Session, now: datetime) -> int:
+    """How many items are still being worked on.
+
+    Those that are expected or changed, that failed and are tried again soon, whose embargo has passed, or that are
+    being fetched.
+    """
+    state, due_at = LedgerItem.state, LedgerItem.next_try_at
+    counted = select(func.count()).where(
+        state.in_((LedgerState.EXPECTED, LedgerState.CHANGED))
+        | ((state == LedgerState.FAILED) & (due_at <= now + SOON))
+        | ((state == LedgerState.EMBARGOED) & (due_at <= now))
+        | (state.in_(OPEN_STATES) & LedgerItem.claimed_by.is_not(None))
+    )
+    return session.scalar(counted) or 0
 
 
 def claim(session: Session, ledger_ids: Collection[int], claimant: str, now: datetime, seconds: float) -> list[Target]:

@@ -28,6 +28,8 @@ class Harvest:
     items: int
     expected: int
     fetched: int
+    changed: int
+    """Fetched, and to be asked for again: the source has listed them otherwise since."""
     embargoed: int
     failed: int
     gone: int
