@@ -17,8 +17,9 @@ from sqlalchemy.orm import Session
 from starlette.staticfiles import StaticFiles
 
 from service.api.context import Here, Reading
-from service.store import snapshots, statistics, walks
-from service.store.statistics import Dimension, RaceFigures
+from service.store import race_figures, snapshots, walks
+from service.store.race_figures import RaceFigures
+from service.store.statistics import Dimension
 from service.store.summary import UNJUDGED, SnapshotFigures, Summary, figures, summarise, tabulate
 
 HERE = Path(__file__).parent
@@ -86,7 +87,7 @@ def overview(session: Session, rules_digest: str) -> dict[str, Any]:
     """What the overview shows, from one view of the data."""
     summary = summarise(session, rules_digest)
     published = snapshots.listing(session)
-    races = statistics.races(session)
+    races = race_figures.races(session)
     return {
         "summary": summary,
         "funnel": _funnel(summary, figures(published[0]) if published else None),

@@ -12,9 +12,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from service.domain.pools import Pool, may_disclose
-from service.store import statistics
+from service.store import trajectory_pages
 from service.store.models import PoolAssignment, PoolMember, SnapshotRow
-from service.store.statistics import TrajectoryRow
+from service.store.trajectory_pages import TrajectoryRow
 from service.store.verdicts import current
 
 
@@ -43,7 +43,7 @@ class Dossier(NamedTuple):
 
 def dossier(session: Session, rules_digest: str, trajectory_id: int) -> Dossier | None:
     """Everything stored of one trajectory; None when there is none under this id."""
-    row = statistics.trajectory(session, rules_digest, trajectory_id)
+    row = trajectory_pages.one(session, rules_digest, trajectory_id)
     if row is None:
         return None
     verdict = current(rules_digest)

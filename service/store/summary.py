@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from service.domain.pools import Pool
 from service.domain.structure import Outcome
 from service.errors import ErrorCode
-from service.store import clusters, ledger, pools, snapshots, statistics
+from service.store import clusters, ledger, pools, race_figures, snapshots, statistics
 from service.store.models import LedgerState, PoolMember, Snapshot
 from service.store.statistics import Dimension
 
@@ -116,7 +116,7 @@ def summarise(session: Session, rules_digest: str) -> Summary:
     clustering = clusters.latest(session)
     release = _release(session)
     return Summary(
-        races=statistics.race_count(session),
+        races=race_figures.race_count(session),
         trajectories=sum(by_class.values()),
         by_class=_ranked(by_class),
         verdicts=Verdicts(

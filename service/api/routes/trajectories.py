@@ -7,7 +7,7 @@ from service.api.parameters import After, Limit, TrajectoryId, Wanted, WantedCla
 from service.api.schemas import Content, Step, TrajectoryDetail, TrajectoryItem, TrajectoryPage, Verdict
 from service.domain.trajectory import ExecutionKind, parse
 from service.errors import ErrorCode, SluiceError
-from service.store import statistics, trajectories
+from service.store import trajectories, trajectory_pages
 from service.store.dossier import Dossier, VerdictRow, dossier
 from service.store.statistics import Dimension
 
@@ -46,7 +46,7 @@ def page(
     }
     filters = {dimension: value for dimension, value in asked.items() if value is not None}
     # One row more than asked for tells whether there is a next page.
-    rows = statistics.trajectories(session, context.rules_digest, after=after, limit=limit + 1, filters=filters)
+    rows = trajectory_pages.page(session, context.rules_digest, after=after, limit=limit + 1, filters=filters)
     shown = rows[:limit]
     return TrajectoryPage(
         trajectories=[TrajectoryItem.model_validate(row) for row in shown],
