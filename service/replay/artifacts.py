@@ -5,8 +5,10 @@ to a handler costs more than all that is done there.
 """
 
 import gzip
+from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
+from hashlib import sha256
 from uuid import UUID
 
 from fastapi import APIRouter, Request
@@ -24,12 +26,12 @@ router = APIRouter()
 
 
 @router.get("/v1/public/episode-results/{episode_result_id}/feedback")
-async def episode_feedback(archive: Recorded, episode_result_id: UUID) -> Response:
+async def episode_feedback(request: Request, archive: Recorded, episode_result_id: UUID) -> Response:
     """A gated episode and an absent one look alike."""
     run, item = archive.episodes.get(str(episode_result_id), (None, None))
     if run is None or item is None or archive.withheld(run):
         raise Denied(Denial.ARTIFACT_NOT_FOUND)
-    return Response(gzip.decompress(item.packed), media_type="application/json")
+    return _tagged(request, item.packed, "application/json", gzip.decompress)
 
 
 class ArtifactType(StrEnum):
@@ -89,7 +91,7 @@ async def problem_logs(request: Request) -> Response:
     if not _is_signed(request):
         return access_denied()
     run_and_problem = request.path_params["eval_run_id"], request.path_params["problem_id"]
-    return Response(archive_of(request).legacy[run_and_problem].packed, media_type="application/gzip")
+    return _tagged(request, archive_of(request).legacy[run_and_problem].packed or b"", "application/gzip")
 
 
 async def agent_code(request: Request) -> Response:
@@ -97,7 +99,15 @@ async def agent_code(request: Request) -> Response:
     if not _is_signed(request):
         return access_denied()
     agent = archive_of(request).agents[request.path_params["agent_version_id"]]
-    return Response(agent.code, media_type="text/x-python")
+    return _tagged(request, agent.code or b"", "text/x-python")
+
+
+def _tagged(request: Request, kept: bytes, media_type: str, read: Callable[[bytes], bytes] = bytes) -> Response:
+    """Bytes under a strong entity tag of what is kept of them, or 304 to who holds them."""
+    headers = {"ETag": f'"{sha256(kept).hexdigest()[:32]}"'}
+    if request.headers.get("If-None-Match") == headers["ETag"]:
+        return Response(status_code=304, headers=headers)
+    return Response(read(kept), media_type=media_type, headers=headers)
 
 
 def _presigner(request: Request) -> Presigner:

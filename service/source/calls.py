@@ -5,6 +5,7 @@ It knows no endpoint. URLs of objects are credentials: they reach no log and no 
 
 import logging
 import random
+import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import httpx
 from service.errors import ErrorCode, SluiceError
 from service.source.budget import MAX_PARK_SECONDS, Budget
 from service.source.decoding import Malformed, decode
-from service.source.listing import Fetched, Refused
+from service.source.listing import Fetched, Refused, Unchanged
 from service.source.objects import LISTING_CAPS, Caps, TakingFailed, redirect_target, take
 from service.source.pausing import pause
 from service.source.refusals import PASSING, Refusal, refusal_of
@@ -27,6 +28,7 @@ LISTING_ATTEMPTS = 4
 MAX_REDIRECTS = 3
 _ERROR_BODY = Caps(wire_bytes=64 * 1024, unpacked_bytes=64 * 1024)
 _CHUNK_BYTES = 64 * 1024
+_ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]{0,200}"')
 
 
 class SourceRefused(SluiceError):
@@ -96,6 +98,8 @@ class Calls:
         """
         for attempt in range(LISTING_ATTEMPTS):
             answer = self.once("GET", path, params=params, caps=LISTING_CAPS)
+            if isinstance(answer, Unchanged):
+                raise SourceRefused(Refusal.UNEXPECTED, path)
             if isinstance(answer, Fetched):
                 try:
                     return decode(answer.payload)
@@ -114,14 +118,23 @@ class Calls:
         params: Mapping[str, str | int] | None = None,
         json: Any = None,
         caps: Caps | None = None,
-    ) -> Fetched | No:
+        etag: str | None = None,
+    ) -> Fetched | Unchanged | No:
         """One request to the API. A 429 parks and slows everyone who shares the budget.
+
+        Args:
+            method: GET or POST.
+            path: path on the API.
+            params: its query.
+            json: what to send.
+            caps: how much may come back; by default one object.
+            etag: entity tag of bytes that are there already; only with one can the answer be Unchanged.
 
         Raises:
             SluiceError: STOPPING, the one thing raised; nothing was sent.
         """
         self._budget.acquire()
-        answer = self._send(method, f"{self._base_url}{path}", caps or self._caps, params=params, json=json)
+        answer = self._send(method, f"{self._base_url}{path}", caps or self._caps, params=params, json=json, etag=etag)
         if isinstance(answer, No) and answer.reason is Refusal.FORBIDDEN_HOST:
             # The host is the API's own: what no URL can spell is the path.
             return No(Refusal.BAD_REQUEST)
@@ -131,11 +144,11 @@ class Calls:
             self._budget.park(default if answer.retry_after_seconds is None else answer.retry_after_seconds)
         return answer
 
-    def follow(self, url: str) -> Fetched | No:
+    def follow(self, url: str, etag: str | None = None) -> Fetched | Unchanged | No:
         """One object, over redirects that stay on its host. Costs nothing of the API's budget."""
         for _ in range(MAX_REDIRECTS):
-            answer = self._send("GET", url, self._caps)
-            if isinstance(answer, Fetched) or answer.location is None:
+            answer = self._send("GET", url, self._caps, etag=etag)
+            if not isinstance(answer, No) or answer.location is None:
                 return answer
             target = redirect_target(url, answer.location)
             if target is None:
@@ -144,13 +157,24 @@ class Calls:
         return No(Refusal.UNEXPECTED)
 
     def _send(
-        self, method: str, url: str, caps: Caps, params: Mapping[str, str | int] | None = None, json: Any = None
-    ) -> Fetched | No:
+        self,
+        method: str,
+        url: str,
+        caps: Caps,
+        params: Mapping[str, str | int] | None = None,
+        json: Any = None,
+        etag: str | None = None,
+    ) -> Fetched | Unchanged | No:
         """Exceptions of the HTTP client name the URL, so none of them leaves here."""
+        etag = entity_tag(etag)
+        headers = {"If-None-Match": etag} if etag else None
         try:
-            with self._client.stream(method, url, params=params, json=json) as response:
+            with self._client.stream(method, url, params=params, json=json, headers=headers) as response:
                 if response.status_code == httpx.codes.OK:
-                    return Fetched(take(response.iter_raw(_CHUNK_BYTES), caps))
+                    payload = take(response.iter_raw(_CHUNK_BYTES), caps)
+                    return Fetched(payload, entity_tag(response.headers.get("ETag")))
+                if response.status_code == httpx.codes.NOT_MODIFIED and etag:
+                    return Unchanged()
                 return _denial(response)
         except TakingFailed as failed:
             return No(failed.reason)
@@ -176,6 +200,11 @@ def _denial(response: httpx.Response) -> No:
         location=response.headers.get("Location") if response.is_redirect else None,
         status=response.status_code,
     )
+
+
+def entity_tag(value: str | None) -> str | None:
+    """An entity tag that may be kept and sent back; None for what is none, or is longer than any."""
+    return value if value is not None and _ETAG.fullmatch(value) else None
 
 
 def retry_after_seconds(value: str | None, now: datetime) -> float | None:

@@ -28,6 +28,7 @@ from service.source.listing import (
     RunItems,
     RunListing,
     SuiteListing,
+    Unchanged,
 )
 from service.source.objects import Caps, ObjectHosts
 from service.source.oddities import Oddities, Oddity
@@ -126,8 +127,8 @@ class OroSource:
             return RunItems(items, released and rows.all_given(details, len(given)))
         return self._legacy_items(run, details, released)
 
-    def fetch(self, target: FetchTarget) -> Fetched | Refused:
-        """One trajectory: the unpacked bytes, or why there are none.
+    def fetch(self, target: FetchTarget) -> Fetched | Unchanged | Refused:
+        """One trajectory: the unpacked bytes, or why there are none; Unchanged only where the target names an etag.
 
         Raises:
             SluiceError: STOPPING, and nothing else.
@@ -140,11 +141,12 @@ class OroSource:
             "eval_run_id": target.eval_run_id,
             "problem_id": target.problem_id,
         }
-        return self._artifact(wanted)
+        return self._artifact(wanted, target.etag)
 
     def agent_code(self, agent_version_id: str) -> Fetched | Refused:
         """The released source of an agent version: evidence to read, never to run or pass on."""
-        return self._artifact({"artifact_type": "AGENT_CODE", "agent_version_id": agent_version_id})
+        answer = self._artifact({"artifact_type": "AGENT_CODE", "agent_version_id": agent_version_id})
+        return No(Refusal.UNEXPECTED).refused() if isinstance(answer, Unchanged) else answer
 
     def _race(self, answer: Row, seen: set[str]) -> Iterator[RaceListing]:
         if answer.get("race") is None:
@@ -222,21 +224,21 @@ class OroSource:
             self._reader.note_status("problem", item.judgement["status"], rows.PROBLEM_STATUSES)
         return RunItems(items, released and rows.all_given(details, given))
 
-    def _feedback(self, target: FetchTarget) -> Fetched | Refused:
+    def _feedback(self, target: FetchTarget) -> Fetched | Unchanged | Refused:
         if target.episode_result_id is None:
             return No(Refusal.FEEDBACK_ABSENT).refused()
         path = f"{PUBLIC}/episode-results/{_segment(target.episode_result_id)}/feedback"
-        answer = self._calls.once("GET", path)
-        if isinstance(answer, Fetched):
+        answer = self._calls.once("GET", path, etag=target.etag)
+        if not isinstance(answer, No):
             return answer
         return answer.refused(Refusal.FEEDBACK_ABSENT if answer.reason is Refusal.NO_OBJECT else None)
 
-    def _artifact(self, wanted: Mapping[str, str]) -> Fetched | Refused:
+    def _artifact(self, wanted: Mapping[str, str], etag: str | None = None) -> Fetched | Unchanged | Refused:
         """Ask for a URL and follow it; once more with a fresh one when it is refused."""
         for _ in range(2):
             answer = self._calls.once("POST", f"{PUBLIC}/artifacts/download-url", json=wanted)
-            if isinstance(answer, No):
-                return answer.refused()
+            if not isinstance(answer, Fetched):
+                return (answer if isinstance(answer, No) else No(Refusal.UNEXPECTED)).refused()
             try:
                 url = object_of(decode(answer.payload)).text("download_url")
             except Malformed:
@@ -245,8 +247,8 @@ class OroSource:
                 return No(Refusal.UNREADABLE_ANSWER).refused()
             if not self._hosts.allows(url):
                 return No(Refusal.FORBIDDEN_HOST).refused()
-            given = self._calls.follow(url)
-            if isinstance(given, Fetched):
+            given = self._calls.follow(url, etag)
+            if not isinstance(given, No):
                 return given
             if given.status != httpx.codes.FORBIDDEN:
                 return given.refused(Refusal.NO_OBJECT if given.status == httpx.codes.NOT_FOUND else None)

@@ -15,7 +15,7 @@ from service.replay.recorded import LEGACY, derived_id
 from service.replay.server import Replay, replaying
 from service.source.budget import Unthrottled
 from service.source.calls import SourceRefused, open_client
-from service.source.listing import Fetched, FetchTarget, Refused, RunItems
+from service.source.listing import Fetched, FetchTarget, Refused, RunItems, Unchanged
 from service.source.oro import OroSource
 from service.source.refusals import Refusal
 from tests.replay.recording import LEGACY_SUITE, problem_id
@@ -188,3 +188,20 @@ def test_no_server_is_a_refusal_too(target: FetchTarget) -> None:
             source.suites()
     assert isinstance(answer, Refused)
     assert answer.reason is Refusal.UNREACHABLE
+
+
+@pytest.mark.parametrize("kind", list(ExecutionKind))
+def test_bytes_that_are_there_already_are_not_sent_again(
+    replay: Replay, source: OroSource, kind: ExecutionKind
+) -> None:
+    target = next(
+        target
+        for target in map(target_of, all_items(source))
+        if target.kind is kind and isinstance(source.fetch(target), Fetched)
+    )
+    fetched = source.fetch(target)
+    assert isinstance(fetched, Fetched)
+    assert fetched.etag is not None
+    assert source.fetch(replace(target, etag=fetched.etag)) == Unchanged()
+    for other in ('"other"', "no tag", '"\r\nX-Evil: 1"'):
+        assert source.fetch(replace(target, etag=other)) == fetched

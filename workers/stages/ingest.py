@@ -8,7 +8,7 @@ import msgspec
 from service.domain.provenance import Evidence
 from service.domain.trajectory import ExecutionKind, Judgement
 from service.errors import ErrorCode, SluiceError
-from service.source.listing import Fetched, FetchTarget, Refused
+from service.source.listing import Fetched, FetchTarget, Refused, Unchanged
 from service.source.refusals import Refusal
 from service.store import ledger, trajectories
 from service.store.engine import transaction
@@ -41,6 +41,8 @@ def run(ids: Sequence[int], context: Context, claimant: str) -> list[int]:
             if answer.reason is Refusal.RACE_IN_FLIGHT:
                 withheld.add(target.eval_run_id)
             continue
+        if isinstance(answer, Unchanged):
+            continue  # never without an entity tag, and none is sent
         fetched.append(_trajectory(target, answer))
         if sum(len(item.payload) for item in fetched) > FLUSH_BYTES:
             stored += _store(fetched, context)
