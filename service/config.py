@@ -41,6 +41,12 @@ class Settings(BaseSettings):
     """Pause between two walks over the source's races."""
     release_interval_seconds: float = Field(default=21_600.0, ge=0)
     """Least time between two snapshots made without being asked for; 0 releases whenever the harvest rests."""
+    validator_logs: Path | None = None
+    """Folder in which the validator beside us keeps its runs (`eval_*`, `environment-runs`); None follows none."""
+    proxy_log: Path | None = None
+    """Access log of the validator's proxy; None follows none."""
+    proxy_log_format: str = "combined"
+    """`combined`, or the format of that log in nginx's own syntax."""
     host: str = "127.0.0.1"
     port: int = Field(default=8715, ge=0, le=65535)
     """Port of the REST service; 0 takes a free one."""

@@ -21,6 +21,41 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("code_sha256", name=op.f("pk_agent_code_bytes")),
     )
     op.create_table(
+        "local_envelopes",
+        sa.Column("envelope_id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
+        sa.Column("eval_run_id", sa.String(), nullable=False),
+        sa.Column("problem_id", sa.String(), nullable=True),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("ordinal", sa.BigInteger(), nullable=False),
+        sa.Column("last_ordinal", sa.BigInteger(), nullable=False),
+        sa.Column("line_sha256", sa.String(), nullable=False),
+        sa.Column("zstd", sa.LargeBinary(), nullable=True),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False),
+        sa.Column("status", sa.String(), nullable=True),
+        sa.Column("defects", postgresql.ARRAY(sa.TEXT()), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("graded_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("envelope_id", name=op.f("pk_local_envelopes")),
+        sa.UniqueConstraint(
+            "eval_run_id",
+            "problem_id",
+            "kind",
+            "line_sha256",
+            name=op.f("uq_local_envelopes_eval_run_id_problem_id_kind_line_sha256"),
+            postgresql_nulls_not_distinct=True,
+        ),
+    )
+    op.create_index("ix_local_envelopes_span", "local_envelopes", ["ended_at", "started_at"], unique=False)
+    op.create_index(
+        "ix_local_envelopes_waiting",
+        "local_envelopes",
+        ["eval_run_id", "problem_id"],
+        unique=False,
+        postgresql_where=sa.text("graded_at IS NULL"),
+    )
+    op.create_table(
         "suites",
         sa.Column("suite_id", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("kind", sa.String(), nullable=False),
@@ -28,6 +63,41 @@ def upgrade() -> None:
         sa.Column("source", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
         sa.PrimaryKeyConstraint("suite_id", name=op.f("pk_suites")),
     )
+    op.create_table(
+        "tail_positions",
+        sa.Column("position_id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
+        sa.Column("source", sa.String(), nullable=False),
+        sa.Column("path", sa.String(), nullable=False),
+        sa.Column("device", sa.BigInteger(), nullable=False),
+        sa.Column("inode", sa.BigInteger(), nullable=False),
+        sa.Column("offset_bytes", sa.BigInteger(), nullable=False),
+        sa.Column("lines", sa.BigInteger(), nullable=False),
+        sa.Column("head_sha256", sa.String(), nullable=False),
+        sa.Column("head_bytes", sa.Integer(), nullable=False),
+        sa.Column("tail_sha256", sa.String(), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("position_id", name=op.f("pk_tail_positions")),
+        sa.UniqueConstraint(
+            "source", "path", "device", "inode", name=op.f("uq_tail_positions_source_path_device_inode")
+        ),
+    )
+    op.create_table(
+        "witness_lines",
+        sa.Column("line_id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
+        sa.Column("line_sha256", sa.String(), nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("resolution_ms", sa.Integer(), nullable=False),
+        sa.Column("method", sa.String(), nullable=True),
+        sa.Column("path", sa.String(), nullable=False),
+        sa.Column("arguments", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.Column("status", sa.Integer(), nullable=True),
+        sa.Column("body_bytes", sa.BigInteger(), nullable=True),
+        sa.Column("request_bytes", sa.BigInteger(), nullable=True),
+        sa.Column("seconds", sa.Double(), nullable=True),
+        sa.PrimaryKeyConstraint("line_id", name=op.f("pk_witness_lines")),
+        sa.UniqueConstraint("line_sha256", name=op.f("uq_witness_lines_line_sha256")),
+    )
+    op.create_index(op.f("ix_witness_lines_at"), "witness_lines", ["at"], unique=False)
     op.create_table(
         "agent_code",
         sa.Column("agent_version_id", sa.String(), nullable=False),
@@ -131,6 +201,13 @@ def upgrade() -> None:
     )
     op.create_index("ix_seed_commitments_race", "seed_commitments", ["race_id", "commitment_id"], unique=False)
     op.create_table(
+        "snapshot_marks",
+        sa.Column("snapshot_id", sa.String(), nullable=False),
+        sa.Column("late_known", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["snapshot_id"], ["snapshots.snapshot_id"], name=op.f("fk_snapshot_marks_snapshot_id")),
+        sa.PrimaryKeyConstraint("snapshot_id", name=op.f("pk_snapshot_marks")),
+    )
+    op.create_table(
         "tombstones",
         sa.Column("tombstone_id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
@@ -159,28 +236,76 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("metagraph_id", "uid", name=op.f("pk_metagraph_neurons")),
         sa.UniqueConstraint("metagraph_id", "hotkey", name=op.f("uq_metagraph_neurons_metagraph_id_hotkey")),
     )
+    op.create_table(
+        "local_gradings",
+        sa.Column("trajectory_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("payload_sha256", sa.String(), nullable=False),
+        sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_due", sa.Boolean(), nullable=False),
+        sa.Column("graded_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["trajectory_id"], ["trajectories.trajectory_id"], name=op.f("fk_local_gradings_trajectory_id")
+        ),
+        sa.PrimaryKeyConstraint("trajectory_id", name=op.f("pk_local_gradings")),
+    )
+    op.create_index(
+        "ix_local_gradings_due", "local_gradings", ["trajectory_id"], unique=False, postgresql_where=sa.text("is_due")
+    )
+    op.create_index("ix_local_gradings_span", "local_gradings", ["window_end", "window_start"], unique=False)
+    op.add_column("agent_versions", sa.Column("read_at", sa.DateTime(timezone=True), nullable=True))
+    op.add_column("evaluation_runs", sa.Column("next_listing_at", sa.DateTime(timezone=True), nullable=True))
+    op.add_column("evaluation_runs", sa.Column("listing_attempts", sa.Integer(), server_default="0", nullable=False))
     op.add_column("evidence", sa.Column("payload_sha256", sa.String(), nullable=True))
     op.execute(
         "UPDATE evidence SET payload_sha256 = trajectories.payload_sha256 FROM trajectories WHERE trajectories.trajectory_id = evidence.trajectory_id"
     )
     op.alter_column("evidence", "payload_sha256", nullable=False)
+    op.add_column("evidence", sa.Column("is_late", sa.Boolean(), server_default=sa.text("false"), nullable=False))
+    op.create_index(
+        "ix_evidence_late", "evidence", ["trajectory_id"], unique=False, postgresql_where=sa.text("is_late")
+    )
     op.create_foreign_key(
         op.f("fk_evidence_payload_sha256"), "evidence", "payloads", ["payload_sha256"], ["payload_sha256"]
     )
+    op.add_column("harvest_ledger", sa.Column("updated_at", sa.DateTime(timezone=True), nullable=True))
     op.add_column("harvest_ledger", sa.Column("etag", sa.String(), nullable=True))
+    op.add_column("races", sa.Column("is_cancelled", sa.Boolean(), server_default=sa.text("false"), nullable=False))
+    op.add_column("races", sa.Column("complete_since", sa.DateTime(timezone=True), nullable=True))
+    op.add_column("races", sa.Column("read_at", sa.DateTime(timezone=True), nullable=True))
     _open_items("'expected', 'changed', 'embargoed', 'failed'")
+    op.execute(
+        "INSERT INTO tombstones (revision, subject, subject_id, reason, is_lifted, source)"
+        " SELECT corpus_revisions.revision, 'run', evaluation_runs.eval_run_id, 'run_invalidated', false, evaluation_runs.source"
+        " FROM evaluation_runs JOIN corpus_revisions ON corpus_revisions.sealed_at IS NULL"
+        " WHERE evaluation_runs.invalidated_at IS NOT NULL AND EXISTS"
+        " (SELECT 1 FROM trajectories WHERE trajectories.eval_run_id = evaluation_runs.eval_run_id)"
+    )
 
 
 def downgrade() -> None:
     op.execute("UPDATE harvest_ledger SET state = 'fetched' WHERE state = 'changed'")
     _open_items("'expected', 'embargoed', 'failed'")
+    op.drop_column("races", "read_at")
+    op.drop_column("races", "complete_since")
+    op.drop_column("races", "is_cancelled")
     op.drop_column("harvest_ledger", "etag")
+    op.drop_column("harvest_ledger", "updated_at")
     op.drop_constraint(op.f("fk_evidence_payload_sha256"), "evidence", type_="foreignkey")
+    op.drop_index("ix_evidence_late", table_name="evidence", postgresql_where=sa.text("is_late"))
+    op.drop_column("evidence", "is_late")
     op.drop_column("evidence", "payload_sha256")
+    op.drop_column("evaluation_runs", "listing_attempts")
+    op.drop_column("evaluation_runs", "next_listing_at")
+    op.drop_column("agent_versions", "read_at")
+    op.drop_index("ix_local_gradings_span", table_name="local_gradings")
+    op.drop_index("ix_local_gradings_due", table_name="local_gradings", postgresql_where=sa.text("is_due"))
+    op.drop_table("local_gradings")
     op.drop_table("metagraph_neurons")
     op.drop_index("ix_tombstones_subject", table_name="tombstones")
     op.drop_index(op.f("ix_tombstones_revision"), table_name="tombstones")
     op.drop_table("tombstones")
+    op.drop_table("snapshot_marks")
     op.drop_index("ix_seed_commitments_race", table_name="seed_commitments")
     op.drop_table("seed_commitments")
     op.drop_index(op.f("ix_race_entries_agent_version_id"), table_name="race_entries")
@@ -190,7 +315,15 @@ def downgrade() -> None:
     op.drop_index(op.f("ix_leaderboard_entries_agent_version_id"), table_name="leaderboard_entries")
     op.drop_table("leaderboard_entries")
     op.drop_table("agent_code")
+    op.drop_index(op.f("ix_witness_lines_at"), table_name="witness_lines")
+    op.drop_table("witness_lines")
+    op.drop_table("tail_positions")
     op.drop_table("suites")
+    op.drop_index(
+        "ix_local_envelopes_waiting", table_name="local_envelopes", postgresql_where=sa.text("graded_at IS NULL")
+    )
+    op.drop_index("ix_local_envelopes_span", table_name="local_envelopes")
+    op.drop_table("local_envelopes")
     op.drop_table("agent_code_bytes")
 
 

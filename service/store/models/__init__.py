@@ -14,7 +14,8 @@ from service.store.models.harvest import (
     Walk,
 )
 from service.store.models.leakage import Clustering, ClusterMember, LeakEdge, PoolAssignment, PoolMember
-from service.store.models.release import Job, Lease, Release, Snapshot, SnapshotRow
+from service.store.models.local import LocalEnvelope, LocalGrading, TailPosition, WitnessLine
+from service.store.models.release import Job, Lease, Release, Snapshot, SnapshotMark, SnapshotRow
 from service.store.models.standings import (
     AgentCode,
     AgentCodeBytes,
@@ -40,6 +41,8 @@ __all__ = [
     "Lease",
     "LedgerItem",
     "LedgerState",
+    "LocalEnvelope",
+    "LocalGrading",
     "Metagraph",
     "MetagraphNeuron",
     "Origin",
@@ -53,10 +56,13 @@ __all__ = [
     "Release",
     "SeedCommitment",
     "Snapshot",
+    "SnapshotMark",
     "SnapshotRow",
     "Suite",
+    "TailPosition",
     "Tombstone",
     "Trajectory",
     "Verdict",
     "Walk",
+    "WitnessLine",
 ]
