@@ -4,32 +4,17 @@ import logging
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 
 import dramatiq
-import httpx
-from redis.exceptions import RedisError
-from sqlalchemy.exc import SQLAlchemyError
 
 from service.config import WORKER_STOP_SECONDS, Settings
-from service.errors import SluiceError
-from service.store import origin, walks
-from service.store.engine import reading, transaction
+from service.store import origin
+from service.store.engine import transaction
+from workers import loops
 from workers.context import Context, open_context
-from workers.leadership import held
 from workers.pipeline import register
-from workers.subscribe import walk
-from workers.sweep import sweep
-
-SWEEP_SECONDS = 1.0
-FAULT_SECONDS = 5.0
-SWEEP_SHARE = 4.0
-"""A sweep rests at least so many times as long as it took, so that a large corpus is not swept without end."""
-PASSING_FAULTS = (SluiceError, SQLAlchemyError, RedisError, httpx.HTTPError)
-"""Faults after which a loop waits and goes on; any other ends the process."""
 
 log = logging.getLogger("workers")
 
@@ -49,54 +34,10 @@ def main() -> int:
     worker = dramatiq.Worker(context.broker, worker_threads=settings.worker_threads)
     worker.start()
     with ThreadPoolExecutor(thread_name_prefix="loop") as threads:
-        loops = [threads.submit(_keep_running, context, loop) for loop in (subscriber, sweeper)]
+        running = loops.start(context, threads)
         _wait(context)
         worker.stop(timeout=int(WORKER_STOP_SECONDS * 1000))
-    return 1 if any(loop.exception() for loop in loops) else 0
-
-
-def subscriber(context: Context) -> None:
-    """Walk the source when no worker has since this one started, and whenever none has for the poll interval."""
-    with reading(context.engine) as session:
-        at_start = walks.last_begun(session)
-    while not context.stopping.is_set():
-        with held(context.engine, "subscribe") as token:
-            if token is not None and _walk_due(context, at_start):
-                walk(context)
-        context.stopping.wait(SWEEP_SECONDS)
-
-
-def _walk_due(context: Context, at_start: int) -> bool:
-    with reading(context.engine) as session:
-        idle_seconds = walks.seconds_since_last(session)
-        begun = walks.last_begun(session)
-    return begun == at_start or idle_seconds is None or idle_seconds >= context.settings.poll_seconds
-
-
-def sweeper(context: Context) -> None:
-    """Sweep the backlogs again and again, one worker at a time."""
-    while not context.stopping.is_set():
-        began = time.monotonic()
-        with held(context.engine, "sweep") as token:
-            if token is not None:
-                sweep(context)
-        context.stopping.wait(max(SWEEP_SECONDS, SWEEP_SHARE * (time.monotonic() - began)))
-
-
-def _keep_running(context: Context, loop: Callable[[Context], None]) -> None:
-    try:
-        while not context.stopping.is_set():
-            try:
-                loop(context)
-            except PASSING_FAULTS as fault:
-                if not context.stopping.is_set():
-                    log.warning("%s: %s; trying again", loop.__name__, fault)
-                context.stopping.wait(FAULT_SECONDS)
-    except BaseException:
-        log.exception("%s ended", loop.__name__)
-        raise
-    finally:
-        context.stopping.set()
+    return 1 if any(loop.exception() for loop in running) else 0
 
 
 def _stop_on_signals(context: Context) -> None:

@@ -12,14 +12,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from service.store import leases
 from service.store.engine import transaction
+from service.store.leases import LeaseName
 
 LEASE_SECONDS = 15.0
 """A dead holder blocks the work for so long at most."""
 RENEWALS = 3
 """Tries to renew within one lease."""
-
-PUBLICATION = "publication"
-"""Lease of assign and of snapshot, which must not run beside each other: pools follow from what was published."""
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +28,7 @@ def holder_name() -> str:
 
 
 @contextmanager
-def held(engine: Engine, name: str) -> Iterator[int | None]:
+def held(engine: Engine, name: LeaseName) -> Iterator[int | None]:
     """Hold a lease while the block runs.
 
     Yields:
@@ -54,7 +52,7 @@ def held(engine: Engine, name: str) -> Iterator[int | None]:
             leases.release(session, name, token)
 
 
-def _keep(engine: Engine, name: str, token: int, done: threading.Event) -> None:
+def _keep(engine: Engine, name: LeaseName, token: int, done: threading.Event) -> None:
     while not done.wait(LEASE_SECONDS / RENEWALS):
         try:
             with transaction(engine) as session:

@@ -3,10 +3,11 @@
 from service.cli.watching import Look
 from service.source.budget import MAX_PARK_SECONDS
 from service.source.refusals import Refusal
+from service.store.leases import LeaseName
 
 STALL_SECONDS = 1800.0
 """So long nothing may move."""
-IDLE_LEASES = frozenset({"sweep"})
+IDLE_LEASES = frozenset({LeaseName.SWEEP})
 """Leases that are held whether or not there is work."""
 REASONS_SHOWN = 5
 

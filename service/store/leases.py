@@ -1,5 +1,7 @@
 """Leases for long work: one holder at a time, with a token that fences off the one before. Holds no lock."""
 
+from enum import StrEnum
+
 from sqlalchemy import func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
@@ -8,7 +10,17 @@ from service.errors import ErrorCode, SluiceError
 from service.store.models import Lease
 
 
-def acquire(session: Session, name: str, holder: str, seconds: float) -> int | None:
+class LeaseName(StrEnum):
+    """What only one worker does at a time."""
+
+    SUBSCRIBE = "subscribe"
+    SWEEP = "sweep"
+    CLUSTER = "cluster"
+    PUBLICATION = "publication"
+    """Assign and snapshot, which must not run beside each other: pools follow from what was published."""
+
+
+def acquire(session: Session, name: LeaseName, holder: str, seconds: float) -> int | None:
     """Take the lease if it is free, expired or ours already.
 
     Returns:
@@ -25,14 +37,14 @@ def acquire(session: Session, name: str, holder: str, seconds: float) -> int | N
     )
 
 
-def renew(session: Session, name: str, token: int, seconds: float) -> bool:
+def renew(session: Session, name: LeaseName, token: int, seconds: float) -> bool:
     """Extend a lease we hold; False when it has passed to someone else."""
     expires = func.now() + text(f"interval '{float(seconds)} seconds'")
     statement = update(Lease).where(Lease.name == name, Lease.token == token).values(expires_at=expires)
     return session.scalar(statement.returning(Lease.token)) is not None
 
 
-def require(session: Session, name: str, token: int) -> None:
+def require(session: Session, name: LeaseName, token: int) -> None:
     """Hold the lease row to the end of this transaction, so that its writes cannot follow a newer holder's.
 
     Raises:
@@ -40,9 +52,9 @@ def require(session: Session, name: str, token: int) -> None:
     """
     held = session.scalar(select(Lease.token).where(Lease.name == name).with_for_update())
     if held != token:
-        raise SluiceError(ErrorCode.LEASE_LOST, f"the lease {name!r} has passed to another worker", name=name)
+        raise SluiceError(ErrorCode.LEASE_LOST, f"the lease {name.value!r} has passed to another worker", name=name)
 
 
-def release(session: Session, name: str, token: int) -> None:
+def release(session: Session, name: LeaseName, token: int) -> None:
     """Let go of a lease at once; of no effect when it has passed on."""
     session.execute(update(Lease).where(Lease.name == name, Lease.token == token).values(expires_at=func.now()))

@@ -11,10 +11,11 @@ from service.domain.pools import PoolPlan, PoolProblem
 from service.errors import ErrorCode, SluiceError
 from service.store import clusters, leases, policies, pools
 from service.store.engine import reading, transaction
+from service.store.leases import LeaseName
 from service.store.models import Clustering
 from service.store.pools import PoolRow
 from workers.context import Context
-from workers.leadership import PUBLICATION, held
+from workers.leadership import held
 
 ASKS = frozenset({ErrorCode.COMPONENT_TOO_LARGE, ErrorCode.QUARANTINE_TOO_LARGE})
 """Faults that stop the stage until a person has looked; they are stored as the assignment's refusal."""
@@ -23,7 +24,7 @@ ASKS = frozenset({ErrorCode.COMPONENT_TOO_LARGE, ErrorCode.QUARANTINE_TOO_LARGE}
 def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
     """Assign pools under the plan in force, if the newest clustering has none."""
     plan = context.policies.pools
-    with held(context.engine, PUBLICATION) as token:
+    with held(context.engine, LeaseName.PUBLICATION) as token:
         if token is None:
             return []
         rows: list[PoolRow] = []
@@ -39,7 +40,7 @@ def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
                     raise
                 refusal = str(error)
         with transaction(context.engine) as session:
-            leases.require(session, PUBLICATION, token)
+            leases.require(session, LeaseName.PUBLICATION, token)
             policies.record(session, "pools", plan.name, plan.digest, msgspec.to_builtins(plan))
             pools.save(
                 session, clustering_id=clustering.clustering_id, plan_digest=plan.digest, members=rows, refusal=refusal

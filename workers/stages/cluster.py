@@ -13,16 +13,15 @@ from service.domain.records import gold_kind
 from service.store import backlog, clusters, leases, policies, revisions
 from service.store.clusters import EdgeRow, MemberRow
 from service.store.engine import reading, transaction
+from service.store.leases import LeaseName
 from workers.context import Context
 from workers.leadership import held
-
-LEASE = "cluster"
 
 
 def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
     """Cluster all problems at a newly sealed revision, if anything has changed since the last clustering."""
     plan, rules = context.policies.leaks, context.policies.rules
-    with held(context.engine, LEASE) as token:
+    with held(context.engine, LeaseName.CLUSTER) as token:
         if token is None:
             return []
         revision = _sealed_revision(context)
@@ -34,7 +33,7 @@ def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
         edges = leakage.edges(facts, plan)
         cluster_of = leakage.clusters(edges, [problem.problem_id for problem in facts])
         with transaction(context.engine) as session:
-            leases.require(session, LEASE, token)
+            leases.require(session, LeaseName.CLUSTER, token)
             policies.record(session, "leaks", plan.name, plan.digest, msgspec.to_builtins(plan))
             policies.record(session, "rules", rules.name, rules.digest, msgspec.to_builtins(rules))
             clusters.save(

@@ -17,12 +17,13 @@ from service.errors import ErrorCode
 from service.store import leases, policies, pools, snapshots
 from service.store.engine import reading, transaction
 from service.store.files import Draft
+from service.store.leases import LeaseName
 from service.store.models import Snapshot
 from service.store.pools import Undecided
 from service.store.snapshots import NewRow, Scope
 from workers import stored
 from workers.context import Context
-from workers.leadership import PUBLICATION, held
+from workers.leadership import held
 
 
 class Choice(NamedTuple):
@@ -43,7 +44,7 @@ class Written(NamedTuple):
 
 def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
     """Release the newest pools as a snapshot, if that has not been decided yet."""
-    with held(context.engine, PUBLICATION) as token:
+    with held(context.engine, LeaseName.PUBLICATION) as token:
         if token is None:
             return []
         with reading(context.engine) as session:
@@ -139,7 +140,7 @@ def _record(context: Context, of: Undecided, written: Written, token: int) -> No
         eval_rows=manifest.rows[Split.EVAL],
     )
     with transaction(context.engine) as session:
-        leases.require(session, PUBLICATION, token)
+        leases.require(session, LeaseName.PUBLICATION, token)
         for kind, policy in (("selection", context.policies.selection), ("audit", context.policies.audit)):
             policies.record(session, kind, policy.name, policy.digest, msgspec.to_builtins(policy))
         if written.refusal is None:

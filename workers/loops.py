@@ -1,0 +1,98 @@
+"""What a worker process does by the clock, beside handling messages: each loop in a thread, one worker at a time.
+
+A loop looks whether there is something to do and does it; what that is, its own module knows. A fault that passes is
+waited out; any other ends the process.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import httpx
+from redis.exceptions import RedisError
+from sqlalchemy.exc import SQLAlchemyError
+
+from service.errors import SluiceError
+from service.store import walks
+from service.store.engine import reading
+from service.store.leases import LeaseName
+from workers.context import Context
+from workers.leadership import held
+from workers.subscribe import walk
+from workers.sweep import sweep
+
+REST_SECONDS = 1.0
+"""A loop rests so long between two rounds."""
+FAULT_SECONDS = 5.0
+PASSING_FAULTS = (SluiceError, SQLAlchemyError, RedisError, httpx.HTTPError)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Something done again and again by whichever worker holds the lease."""
+
+    lease: LeaseName
+    round: Callable[[Context], None]
+    rest_share: float = 0.0
+    """It rests at least so many times as long as its round took: a large corpus is not swept without end."""
+
+
+class Subscriber:
+    """Walks the source when no worker has since this one started, and whenever none has for the poll interval."""
+
+    def __init__(self) -> None:
+        self._begun_at_start: int | None = None
+
+    def __call__(self, context: Context) -> None:
+        """Walk if it is time."""
+        with reading(context.engine) as session:
+            idle_seconds = walks.seconds_since_last(session)
+            begun = walks.last_begun(session)
+        if self._begun_at_start is None:
+            self._begun_at_start = begun
+        if begun == self._begun_at_start or idle_seconds is None or idle_seconds >= context.settings.poll_seconds:
+            walk(context)
+
+
+def sweep_once(context: Context) -> None:
+    """Send what is due."""
+    sweep(context)
+
+
+def loops() -> tuple[Loop, ...]:
+    """The loops of one worker process."""
+    return (Loop(LeaseName.SUBSCRIBE, Subscriber()), Loop(LeaseName.SWEEP, sweep_once, rest_share=4.0))
+
+
+def start(context: Context, threads: ThreadPoolExecutor) -> list[Future[None]]:
+    """Start every loop; each runs until the process is asked to stop, and asks for it when it cannot go on."""
+    return [threads.submit(_keep_running, loop, context) for loop in loops()]
+
+
+def _keep_running(loop: Loop, context: Context) -> None:
+    try:
+        while not context.stopping.is_set():
+            try:
+                context.stopping.wait(_run_once(loop, context))
+            except PASSING_FAULTS as fault:
+                if not context.stopping.is_set():
+                    log.warning("%s: %s; trying again", loop.lease, fault)
+                context.stopping.wait(FAULT_SECONDS)
+    except BaseException:
+        log.exception("%s ended", loop.lease)
+        raise
+    finally:
+        context.stopping.set()
+
+
+def _run_once(loop: Loop, context: Context) -> float:
+    """One round, if no other worker is at it; returns the seconds to rest."""
+    began = time.monotonic()
+    with held(context.engine, loop.lease) as token:
+        if token is not None:
+            loop.round(context)
+    return max(REST_SECONDS, loop.rest_share * (time.monotonic() - began))
