@@ -14,6 +14,10 @@ TEMPO_BLOCKS = 360
 """Blocks between two settlements of a subnet's incentives."""
 SILENT_BLOCKS = 10
 """A chain that has shown no header for so many block times is silent: what it said last is stale."""
+REFRESH_BLOCKS = 25
+"""The newest metagraph is read again after so many blocks."""
+STALE_AFTER = timedelta(seconds=(REFRESH_BLOCKS + SILENT_BLOCKS) * BLOCK_SECONDS)
+"""A newest metagraph older than this is stale: it should have been read again, and the chain is not merely slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +75,8 @@ def band_of(value: float, bands: tuple[Band, ...]) -> str:
 def is_silent(seen_at: datetime | None, now: datetime, block_seconds: float = BLOCK_SECONDS) -> bool:
     """Whether the newest header came too long ago for what was read since to be the present; None: none ever came."""
     return seen_at is None or now - seen_at > timedelta(seconds=SILENT_BLOCKS * block_seconds)
+
+
+def blocks_between(earlier: datetime, later: datetime) -> int:
+    """About how many blocks were made from one time to another; 0 where it is the other way round."""
+    return max(0, int((later - earlier).total_seconds() // BLOCK_SECONDS))
