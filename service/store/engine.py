@@ -9,6 +9,9 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.orm import Session
 
+_WRONG_STATEMENT = "42"
+"""Class of a statement that the schema does not fit or permit, whatever its values: no row is to blame."""
+
 
 def open_engine(database_url: str, *, pool_size: int = 5) -> Engine:
     """Open a pool on `database_url` (`postgresql://` or `postgresql+psycopg://`; psycopg 3 either way).
@@ -33,7 +36,8 @@ def open_engine(database_url: str, *, pool_size: int = 5) -> Engine:
 def is_about_values(fault: DBAPIError) -> bool:
     """Whether a fault is about the values that were to be stored, and not about the database being away."""
     refused = isinstance(fault, DataError | IntegrityError | ProgrammingError)
-    return refused or isinstance(fault.orig, ProgramLimitExceeded)
+    sqlstate = getattr(fault.orig, "sqlstate", None) or ""
+    return (refused and not sqlstate.startswith(_WRONG_STATEMENT)) or isinstance(fault.orig, ProgramLimitExceeded)
 
 
 @contextmanager
