@@ -49,7 +49,7 @@ def held(engine: Engine, name: LeaseName) -> Iterator[int | None]:
         done.set()
         keeper.join()
         with transaction(engine) as session:
-            leases.release(session, name, token)
+            leases.let_go(session, name, token)
 
 
 def _keep(engine: Engine, name: LeaseName, token: int, done: threading.Event) -> None:

@@ -25,9 +25,6 @@ from service.domain.trajectory import (
     product_ids,
 )
 
-SEARCH_TOOLS = frozenset({"find_product", "view_product_information"})
-"""Tools whose every call asks the catalogue through the logged client."""
-
 
 class Contradiction(StrEnum):
     """Two pieces of evidence that cannot both be true."""

@@ -55,6 +55,6 @@ def require(session: Session, name: LeaseName, token: int) -> None:
         raise SluiceError(ErrorCode.LEASE_LOST, f"the lease {name.value!r} has passed to another worker", name=name)
 
 
-def release(session: Session, name: LeaseName, token: int) -> None:
+def let_go(session: Session, name: LeaseName, token: int) -> None:
     """Let go of a lease at once; of no effect when it has passed on."""
     session.execute(update(Lease).where(Lease.name == name, Lease.token == token).values(expires_at=func.now()))

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID, uuid5
 
 SCHEMA = "oro.episode_feedback.v1"
-RESULT_SCHEMA = "oro.environment_result.v3"
 _NAMESPACE = UUID("e9150de5-0000-5000-8000-736c75696365")
 
 

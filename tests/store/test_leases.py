@@ -19,7 +19,7 @@ def test_a_lease_has_one_holder_until_it_is_released(engine: Engine) -> None:
     assert token is not None
     assert acquire(engine, "second") is None
     with transaction(engine) as session:
-        leases.release(session, LeaseName.CLUSTER, token)
+        leases.let_go(session, LeaseName.CLUSTER, token)
     assert acquire(engine, "second") == token + 1
 
 
@@ -47,5 +47,5 @@ def test_a_release_by_an_old_holder_does_not_free_the_new_holders_lease(engine: 
         session.execute(text("UPDATE leases SET expires_at = now() - interval '1 second'"))
     acquire(engine, "second")
     with transaction(engine) as session:
-        leases.release(session, LeaseName.CLUSTER, old)
+        leases.let_go(session, LeaseName.CLUSTER, old)
     assert acquire(engine, "third") is None
