@@ -81,6 +81,9 @@ class EpisodeFeedback(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     passed: bool | None = None
     paid_reward: float | None = None
     failure_category: str | None = None
+    """A `failures.FailureCategory`, or the text as it came where that is none."""
+    failure_given: str | None = None
+    """The category as it came."""
     termination_code: str | None = None
     family: str | None = None
     task_id: str | None = None

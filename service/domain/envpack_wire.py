@@ -75,6 +75,11 @@ def decode(payload: bytes) -> Feedback:
     return Feedback(body, tuple(found))
 
 
+def step(item: object) -> WireStep | None:
+    """The turn, where every known part of it has its type; else None."""
+    return _strict(WireStep, item)
+
+
 def _salvaged_steps(value: object, found: dict[Defect, None]) -> list[WireStep]:
     if not isinstance(value, list):
         if value is not None:
@@ -82,13 +87,13 @@ def _salvaged_steps(value: object, found: dict[Defect, None]) -> list[WireStep]:
         return []
     steps = []
     for item in value:
-        step = _strict(WireStep, item)
-        if step is None:
+        read = step(item)
+        if read is None:
             found[Defect.BAD_STEP] = None
             calls = item.get("calls") if isinstance(item, dict) else None
             kept = [_strict(WireCall, call) for call in calls] if isinstance(calls, list) else []
-            step = WireStep(calls=[call for call in kept if call is not None])
-        steps.append(step)
+            read = WireStep(calls=[call for call in kept if call is not None])
+        steps.append(read)
     return steps
 
 

@@ -152,8 +152,13 @@ def decode(payload: bytes) -> Dialogue:
             defects = (*defects, Defect.NOT_A_LIST)
         return Dialogue([], defects)
     found = dict.fromkeys(defects)
-    steps = [step for item in value if (step := _salvaged_step(item, found)) is not None]
+    steps = [read for item in value if (read := _salvaged_step(item, found)) is not None]
     return Dialogue(steps, tuple(found))
+
+
+def step(item: object) -> WireStep | None:
+    """The step, where every known part of it has its type; else None."""
+    return _strict(_STEP, item)
 
 
 def reply(raw: msgspec.Raw) -> WireReply | None:
@@ -174,7 +179,7 @@ def listed_ids(raw: msgspec.Raw) -> tuple[str, ...] | None:
 
 
 def _salvaged_step(item: object, found: dict[Defect, None]) -> WireStep | None:
-    whole = _strict(_STEP, item)
+    whole = step(item)
     if whole is not None:
         return whole
     found[Defect.BAD_STEP] = None

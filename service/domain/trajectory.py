@@ -10,9 +10,12 @@ from typing import Any, NamedTuple, assert_never
 
 import msgspec
 
-from service.domain import envpack_wire, legacy_wire
+from service.domain import atif_wire, envpack_wire, legacy_wire, messages_wire
 from service.domain.actions import EpisodeFeedback, Inference, NativeCall, Search, Step, ToolCall
+from service.domain.failures import category_of
+from service.domain.judgement import Judgement
 from service.domain.lenient import Defect
+from service.domain.turns import Told
 
 __all__ = [
     "Defect",
@@ -47,6 +50,8 @@ class ExecutionKind(StrEnum):
 
     LEGACY = "legacy_shoppingbench"
     ENVPACK = "envpack"
+    ATIF = "atif"
+    MESSAGES = "messages"
 
 
 class ToolRoles(NamedTuple):
@@ -62,6 +67,13 @@ class ToolRoles(NamedTuple):
     """Their every call asks the catalogue through the client whose log the payload holds."""
 
 
+IMPORTED_TOOLS = ToolRoles(
+    search=frozenset({"find_product", "search", "filter"}),
+    view=frozenset({"view_product_information", "filter"}),
+    answer=frozenset({"recommend_product", "place_test_order"}),
+)
+"""Those of both harnesses: a file of either may be imported."""
+
 TOOLS: Mapping[ExecutionKind, ToolRoles] = {
     ExecutionKind.LEGACY: ToolRoles(
         search=frozenset({"find_product"}),
@@ -74,26 +86,10 @@ TOOLS: Mapping[ExecutionKind, ToolRoles] = {
         view=frozenset({"filter"}),
         answer=frozenset({"place_test_order"}),
     ),
+    ExecutionKind.ATIF: IMPORTED_TOOLS,
+    ExecutionKind.MESSAGES: IMPORTED_TOOLS,
 }
 """The published tools. Episodes have none to view one product: their searches show whole listings."""
-
-
-class Judgement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What SN15 said of one item. None always means "was not said", never a number."""
-
-    status: str | None = None
-    success: bool | None = None
-    score: float | None = None
-    reasoning_score: float | None = None
-    """0.1 to 0.9; None: unjudged."""
-    inference_total: int | None = None
-    """None is also how the API writes zero; see `provenance`."""
-    inference_failure_count: int | None = None
-    execution_seconds: float | None = None
-    paid_reward: float | None = None
-    outcome: str | None = None
-    failure_category: str | None = None
-    components: dict[str, Any] = {}
 
 
 class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -150,6 +146,10 @@ def parse(payload: bytes, kind: ExecutionKind) -> Trajectory:
             trajectory = _from_dialogue(*legacy_wire.decode(payload))
         case ExecutionKind.ENVPACK:
             trajectory = _from_feedback(*envpack_wire.decode(payload))
+        case ExecutionKind.ATIF:
+            trajectory = _from_told(kind, atif_wire.decode(payload))
+        case ExecutionKind.MESSAGES:
+            trajectory = _from_told(kind, messages_wire.decode(payload))
         case _:
             assert_never(kind)
     log_lines = len(trajectory.inferences) + len(trajectory.searches)
@@ -275,7 +275,8 @@ def _from_feedback(body: envpack_wire.WireFeedback, defects: tuple[Defect, ...])
             outcome=body.outcome,
             passed=body.passed,
             paid_reward=body.paid_reward,
-            failure_category=body.failure_category,
+            failure_category=category_of(body.failure_category),
+            failure_given=body.failure_category,
             termination_code=body.termination_code,
             family=body.family,
             task_id=body.task_id,
@@ -301,6 +302,10 @@ def _envpack_step(index: int, step: envpack_wire.WireStep) -> Step:
         response=step.message or "",
         shopper_message=step.shopper_message,
     )
+
+
+def _from_told(kind: ExecutionKind, told: Told) -> Trajectory:
+    return Trajectory(kind=kind, query=told.query, steps=told.steps, defects=told.defects)
 
 
 def _storable(text: str) -> str:
