@@ -10,6 +10,8 @@ from types import FrameType
 import dramatiq
 
 from service.config import WORKER_STOP_SECONDS, Settings
+from service.errors import SluiceError
+from service.source.chain import connecting
 from service.store import origin
 from service.store.engine import transaction
 from workers import loops
@@ -26,6 +28,13 @@ def main() -> int:
     if settings.database_url is None or settings.redis_url is None:
         sys.stderr.write("workers need SLUICE_DATABASE_URL and SLUICE_REDIS_URL; `sluice up` gives them their own\n")
         return 2
+    _stand_back(settings.niceness)
+    try:
+        if settings.subtensor:
+            connecting(settings)
+    except SluiceError as error:
+        sys.stderr.write(f"{error.message}\n")
+        return 2
     context = open_context(settings, settings.database_url, settings.redis_url)
     with transaction(context.engine) as session:
         origin.require(session, settings.origin)
@@ -38,6 +47,12 @@ def main() -> int:
         _wait(context)
         worker.stop(timeout=int(WORKER_STOP_SECONDS * 1000))
     return 1 if any(loop.exception() for loop in running) else 0
+
+
+def _stand_back(niceness: int) -> None:
+    """Let what else runs on this machine go first. Threads begun later follow, and on Linux so does disk priority."""
+    if niceness > os.getpriority(os.PRIO_PROCESS, 0):
+        os.setpriority(os.PRIO_PROCESS, 0, niceness)
 
 
 def _stop_on_signals(context: Context) -> None:

@@ -14,10 +14,12 @@ import httpx
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
+from service.config import Settings
 from service.errors import SluiceError
 from service.store import walks
 from service.store.engine import reading
 from service.store.leases import LeaseName
+from workers import chain
 from workers.context import Context
 from workers.leadership import held
 from workers.subscribe import walk
@@ -63,14 +65,15 @@ def sweep_once(context: Context) -> None:
     sweep(context)
 
 
-def loops() -> tuple[Loop, ...]:
+def loops(settings: Settings) -> tuple[Loop, ...]:
     """The loops of one worker process."""
-    return (Loop(LeaseName.SUBSCRIBE, Subscriber()), Loop(LeaseName.SWEEP, sweep_once, rest_share=4.0))
+    always = (Loop(LeaseName.SUBSCRIBE, Subscriber()), Loop(LeaseName.SWEEP, sweep_once, rest_share=4.0))
+    return (*always, *([Loop(LeaseName.CHAIN, chain.follow)] if settings.subtensor else ()))
 
 
 def start(context: Context, threads: ThreadPoolExecutor) -> list[Future[None]]:
     """Start every loop; each runs until the process is asked to stop, and asks for it when it cannot go on."""
-    return [threads.submit(_keep_running, loop, context) for loop in loops()]
+    return [threads.submit(_keep_running, loop, context) for loop in loops(context.settings)]
 
 
 def _keep_running(loop: Loop, context: Context) -> None:
