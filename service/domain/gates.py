@@ -4,7 +4,7 @@ Not a verdict: what a failed gate means for the row is `structure`'s business. A
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
 from service.domain.case import Case, spelled
@@ -77,8 +77,7 @@ def failed(case: Case) -> tuple[Reason, ...]:
     unreadable = _unreadable(case)
     if unreadable is not None:
         return (unreadable,)
-    gates = LEGACY_GATES if case.trajectory.kind is ExecutionKind.LEGACY else ENVPACK_GATES
-    reasons = tuple(reason for gate in gates if (reason := gate(case)) is not None)
+    reasons = tuple(reason for gate in GATES[case.trajectory.kind] if (reason := gate(case)) is not None)
     if OF_OUTCOME.issuperset(reasons) and _over_budget(case):
         return (*reasons, Reason.TOKEN_BUDGET)
     return reasons
@@ -104,6 +103,14 @@ def _harness_fault(case: Case) -> Reason | None:
 def _pairing(case: Case) -> Reason | None:
     answered = all(call.result is not None or call.error_code or call.done for call in case.calls)
     return None if answered else Reason.UNPAIRED_CALL
+
+
+def _pairing_before_end(case: Case) -> Reason | None:
+    """As `_pairing`, but training rows often end with the call that ends them, whose answer nobody waited for."""
+    ending = TOOLS[case.trajectory.kind].answer | {TERMINATE}
+    last = case.trajectory.steps[-1].calls
+    unanswered = [call for call in case.calls if call.result is None]
+    return None if all(call in last and call.name in ending for call in unanswered) else Reason.UNPAIRED_CALL
 
 
 def _recommend_count(case: Case) -> Reason | None:
@@ -242,3 +249,22 @@ ENVPACK_GATES: Sequence[Gate] = (
     _format,
 )
 """No reasoning, class or evidence gate: SN15 publishes nothing of an episode that these could read."""
+
+IMPORTED_GATES: Sequence[Gate] = (
+    _pairing_before_end,
+    _order_count,
+    _arguments,
+    _success,
+    _loop,
+    _over_recommend,
+    _grounded,
+    _format,
+)
+"""Of formats that hold no evidence and no code for how a trajectory ended."""
+
+GATES: Mapping[ExecutionKind, Sequence[Gate]] = {
+    ExecutionKind.LEGACY: LEGACY_GATES,
+    ExecutionKind.ENVPACK: ENVPACK_GATES,
+    ExecutionKind.ATIF: IMPORTED_GATES,
+    ExecutionKind.MESSAGES: IMPORTED_GATES,
+}

@@ -12,7 +12,14 @@ from service.domain.trajectory import ExecutionKind, ToolCall
 PROMPT_SOURCE: Mapping[ExecutionKind, str] = {
     ExecutionKind.LEGACY: "sluice/shopping-1",
     ExecutionKind.ENVPACK: "sluice/episode-1",
+    ExecutionKind.ATIF: "sluice/import-1",
+    ExecutionKind.MESSAGES: "sluice/import-1",
 }
+
+_IMPORT_PROMPT = (
+    "You are a shopping assistant. Find what the user asks for, with every condition of the request.\n"
+    "Use the tools to search and compare, and take product ids only from tool results."
+)
 
 SYSTEM_PROMPTS: Mapping[ExecutionKind, str] = {
     ExecutionKind.LEGACY: (
@@ -28,6 +35,8 @@ SYSTEM_PROMPTS: Mapping[ExecutionKind, str] = {
         "Use the tools to search and compare. Place the order only for a product that meets every need, "
         "or say that there is none."
     ),
+    ExecutionKind.ATIF: _IMPORT_PROMPT,
+    ExecutionKind.MESSAGES: _IMPORT_PROMPT,
 }
 
 
@@ -141,11 +150,19 @@ def tool_set(kind: ExecutionKind, calls: Sequence[ToolCall]) -> ToolSet:
         if not isinstance(call.arguments, str):
             for key, value in call.arguments.items():
                 properties[key] = {"type": _merged(properties.get(key), _json_type(value))}
-    legacy = kind is ExecutionKind.LEGACY
-    strange = {name for name in seen if not legacy or not seen[name].keys() <= _PARAMETERS.get(name, frozenset())}
+    has_published = kind is not ExecutionKind.ENVPACK
+    strange = {
+        name for name in seen if not has_published or not seen[name].keys() <= _PARAMETERS.get(name, frozenset())
+    }
+    always = PUBLISHED_TOOLS if kind is ExecutionKind.LEGACY else ()
     offered = [
-        *(PUBLISHED_TOOLS if legacy else ()),
-        *(tool for tool in REFERENCE_AGENT_TOOLS if tool["function"]["name"] in seen),
+        *always,
+        *(
+            tool
+            for tool in PUBLISHED_TOOLS + REFERENCE_AGENT_TOOLS
+            if tool["function"]["name"] in seen
+            if tool not in always
+        ),
     ]
     kept = tuple(tool for tool in offered if tool["function"]["name"] not in strange)
     inferred = tuple(

@@ -67,14 +67,15 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """Lines of the validator's own proxy log for this run and item."""
     payload_sha256: str | None = None
     """The bytes the evidence is about where the source has replaced them since; None: those that came first."""
+    returns: int = 0
+    """How often the evidence had been exactly this before: a state that comes back is a state of its own."""
 
     @property
     def digest(self) -> str:
         """Sha256 hex of the canonical form: a verdict holds for exactly this evidence and these bytes."""
         told = {name: getattr(self, name) for name in self.__struct_fields__}
-        if self.payload_sha256 is None:
-            del told["payload_sha256"]
-        return canonical.digest(told)
+        late = {name: told.pop(name) for name in ("payload_sha256", "returns")}
+        return canonical.digest(told | {name: value for name, value in late.items() if value})
 
 
 class CallProvenance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -149,7 +150,7 @@ class _Log:
     ) -> None:
         reported = trust.reported_inferences(trajectory, evidence.judgement)
         self.gap: str | None = None
-        if trajectory.kind is ExecutionKind.ENVPACK:
+        if trajectory.kind is not ExecutionKind.LEGACY:
             self.gap = "no_inference_log"
         elif reported is None:
             self.gap = "count_unknown"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from service.domain.trajectory import Inference, NativeCall
+from service.domain.actions import Inference, NativeCall
 
 OPENING, CLOSING, FENCE = "<tool_call>", "</tool_call>", "```"
 MAX_DEPTH = 12

@@ -12,7 +12,7 @@ from service.domain.trajectory import DEEPEST, Defect, ExecutionKind, parse
 from tests.domain.dialogues import agentic_run
 from tests.domain.rows import to_a_row
 
-LEGACY, ENVPACK = ExecutionKind
+LEGACY, ENVPACK = ExecutionKind.LEGACY, ExecutionKind.ENVPACK
 
 
 def nested(depth: int, inside: str = "1") -> str:
