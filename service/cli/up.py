@@ -21,6 +21,7 @@ from service.cli.watching import Look, look, view
 from service.config import Settings
 from service.domain.policy import DEFAULT_POLICIES
 from service.errors import ErrorCode, SluiceError
+from service.source import chain
 from service.store import origin, snapshots, walks
 from service.store.engine import reading, transaction
 from service.store.files import FileStore
@@ -72,6 +73,7 @@ def run(chosen: Settings, stopping: threading.Event, *, once: bool, as_json: boo
     if once:
         # There is one snapshot to wait for: that of everything the source has.
         chosen = chosen.model_copy(update={"release_interval_seconds": 0.0})
+    chain.check(chosen)
     check_source(chosen.source_url, must_answer=once)
     chosen.data_dir.mkdir(parents=True, exist_ok=True)
     with joined(chosen, migrating=True) as at:
