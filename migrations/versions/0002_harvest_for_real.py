@@ -21,6 +21,18 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("code_sha256", name=op.f("pk_agent_code_bytes")),
     )
     op.create_table(
+        "imports",
+        sa.Column("import_id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("file_sha256", sa.String(), nullable=True),
+        sa.Column("format", sa.String(), nullable=True),
+        sa.Column("counts", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.Column("fault", sa.String(), nullable=True),
+        sa.Column("started_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("import_id", name=op.f("pk_imports")),
+    )
+    op.create_table(
         "local_envelopes",
         sa.Column("envelope_id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
         sa.Column("eval_run_id", sa.String(), nullable=False),
@@ -324,6 +336,7 @@ def downgrade() -> None:
     )
     op.drop_index("ix_local_envelopes_span", table_name="local_envelopes")
     op.drop_table("local_envelopes")
+    op.drop_table("imports")
     op.drop_table("agent_code_bytes")
 
 

@@ -13,6 +13,7 @@ from service.store.models.harvest import (
     Race,
     Walk,
 )
+from service.store.models.imports import IMPORTED, Import
 from service.store.models.leakage import Clustering, ClusterMember, LeakEdge, PoolAssignment, PoolMember
 from service.store.models.local import LocalEnvelope, LocalGrading, TailPosition, WitnessLine
 from service.store.models.release import Job, Lease, Release, Snapshot, SnapshotMark, SnapshotRow
@@ -26,6 +27,7 @@ from service.store.models.standings import (
 )
 
 __all__ = [
+    "IMPORTED",
     "AgentCode",
     "AgentCodeBytes",
     "AgentVersion",
@@ -35,6 +37,7 @@ __all__ = [
     "CorpusRevision",
     "EvaluationRun",
     "Evidence",
+    "Import",
     "Job",
     "LeaderboardEntry",
     "LeakEdge",
