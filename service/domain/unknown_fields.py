@@ -2,7 +2,8 @@
 
 Nothing is decided by it, and the parser does not need it: it is for those who ask what a wire format has beyond what is
 read. Where the typed form keeps only a digest of something (the ids of a search response, that tools were offered), or
-a step was read leniently, the thing is given whole: what is given and what is typed may overlap, and miss nothing.
+a step was read leniently, the thing is given whole, as is every payload in a format that is not SN15's: what is given
+and what is typed may overlap, and miss nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,14 +32,13 @@ def unknown_fields(payload: bytes, kind: ExecutionKind) -> dict[str, Json]:
     trajectory = parse(payload, kind)
     value = salvage(payload).value
     found: dict[str, Json] = {}
-    if _UNREAD.intersection(trajectory.defects):
-        _subtract(value, {}, "", found)
-    elif kind is ExecutionKind.ENVPACK:
-        _subtract(value, _feedback(value), "", found)
-    else:
-        steps = value if isinstance(value, list) else []
-        shapes = {str(index): _step(step, trajectory) for index, step in enumerate(steps)}
-        _subtract(value, shapes, "", found)
+    shape: Shape = {}
+    if not _UNREAD.intersection(trajectory.defects):
+        if kind is ExecutionKind.ENVPACK:
+            shape = _feedback(value)
+        elif kind is ExecutionKind.LEGACY and isinstance(value, list):
+            shape = {str(index): _step(step, trajectory) for index, step in enumerate(value)}
+    _subtract(value, shape, "", found)
     return found
 
 

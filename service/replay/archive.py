@@ -116,6 +116,7 @@ def _race(row: dict[str, Any]) -> Race:
         created_at=(started or _UNDATED_START) - timedelta(hours=16),
         started_at=started,
         completed_at=_moment(row.get("race_completed_at")),
+        seed_commitment=row.get("seed_commitment"),
     )
 
 
@@ -146,6 +147,7 @@ def _agent_version(place: _Place) -> AgentVersion:
         suite_id=place.race.suite_id,
         submitted_at=place.race.created_at,
         code=_agent_code(place.folder),
+        code_available_at=_moment(described.get("code_available_at")),
     )
 
 

@@ -1,6 +1,6 @@
 """Find what a request names in the archive, or deny it with the documented code. Holds no route."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -53,10 +53,18 @@ def suite_named(archive: Archive, suite_id: int | None) -> Suite:
     return suite
 
 
-def released_at(archive: Archive, agent: AgentVersion) -> datetime | None:
-    """When the version's code became public: None while a race of it is in flight."""
+def code_available_at(archive: Archive, agent: AgentVersion) -> datetime | None:
+    """When the version's code becomes public, which may lie ahead: None while a race of it is in flight."""
     runs = archive.runs_of.get(agent.agent_version_id, [])
     if any(archive.withheld(run) for run in runs):
         return None
+    if agent.code_available_at is not None:
+        return agent.code_available_at
     ends = (archive.races[run.race_id].completed_at for run in runs if run.race_id)
     return max((end for end in ends if end), default=agent.submitted_at)
+
+
+def released_at(archive: Archive, agent: AgentVersion) -> datetime | None:
+    """When the version's code became public: None while it is not."""
+    available = code_available_at(archive, agent)
+    return available if available is not None and available <= datetime.now(UTC) else None

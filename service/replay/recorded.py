@@ -52,6 +52,8 @@ class Race:
     created_at: datetime
     started_at: datetime | None
     completed_at: datetime | None
+    seed_commitment: dict[str, Any] | None = None
+    """The record of its world seed as it reads once all is revealed; None for a race without one."""
 
     @property
     def in_flight(self) -> bool:
@@ -71,6 +73,8 @@ class AgentVersion:
     suite_id: int
     submitted_at: datetime
     code: bytes | None
+    code_available_at: datetime | None = None
+    """When its code becomes public; None: with the end of its last race."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,15 @@ from fastapi.responses import Response
 
 from service.replay import history, shapes
 from service.replay.answers import Denial, Denied, json_answer
-from service.replay.lookups import Recorded, agent_named, race_named, released_at, run_named, suite_named
+from service.replay.lookups import (
+    Recorded,
+    agent_named,
+    code_available_at,
+    race_named,
+    released_at,
+    run_named,
+    suite_named,
+)
 from service.replay.recorded import ENVPACK, LegacyItem
 
 router = APIRouter(prefix="/v1/public")
@@ -47,6 +55,15 @@ async def race_detail(archive: Recorded, race_id: UUID) -> Response:
     return json_answer({"race": shapes.race(archive, race), "qualifiers": shapes.qualifiers(archive, race)})
 
 
+@router.get("/races/{race_id}/seed-commitment")
+async def seed_commitment(archive: Recorded, race_id: UUID) -> Response:
+    """The record of a race's world seed; a race without one answers as a race that is not there."""
+    record = shapes.seed_commitment(race_named(archive, race_id))
+    if record is None:
+        raise Denied(Denial.RACE_NOT_FOUND)
+    return json_answer(record)
+
+
 @router.get("/agent-versions/{agent_version_id}")
 async def agent_version(archive: Recorded, agent_version_id: UUID) -> Response:
     """A released agent version."""
@@ -61,7 +78,8 @@ async def agent_version(archive: Recorded, agent_version_id: UUID) -> Response:
 async def agent_version_status(archive: Recorded, agent_version_id: UUID) -> Response:
     """Where an agent version stands; never withheld."""
     agent = agent_named(archive, agent_version_id)
-    return json_answer(shapes.agent_status(archive, agent, released_at(archive, agent)))
+    release = released_at(archive, agent)
+    return json_answer(shapes.agent_status(archive, agent, release, code_available_at(archive, agent)))
 
 
 @router.get("/agent-versions/{agent_version_id}/runs")

@@ -20,6 +20,8 @@ from service.replay.recorded import (
 )
 
 Json = dict[str, Any]
+REVEALED_WITH_RACE = ("secret", "world_seed", "world_pack_sha256", "rejected_attempts")
+"""Fields of a seed commitment that are published when the race is over; the beacon's are there before."""
 
 
 def moment(value: datetime | None) -> str | None:
@@ -75,6 +77,14 @@ def qualifiers(archive: Archive, row: Race) -> list[Json]:
     ]
 
 
+def seed_commitment(row: Race) -> Json | None:
+    """RaceSeedCommitmentResponse; what the reveal publishes is null while the race is in flight."""
+    if row.seed_commitment is None:
+        return None
+    shown = {"race_id": row.race_id, "revealed": not row.in_flight, **row.seed_commitment}
+    return shown | dict.fromkeys(REVEALED_WITH_RACE) if row.in_flight else shown
+
+
 def qualifying_score(archive: Archive, agent: AgentVersion) -> float | None:
     """The score of its first qualifying run; None where it has none."""
     runs = archive.runs_of.get(agent.agent_version_id, [])
@@ -97,8 +107,10 @@ def agent_version(archive: Archive, agent: AgentVersion, released_at: datetime) 
     }
 
 
-def agent_status(archive: Archive, agent: AgentVersion, released_at: datetime | None) -> Json:
-    """AgentVersionStatus; a hidden version has no release time."""
+def agent_status(
+    archive: Archive, agent: AgentVersion, released_at: datetime | None, code_available_at: datetime | None
+) -> Json:
+    """AgentVersionStatus; a hidden version may say when its code becomes public."""
     runs = archive.runs_of.get(agent.agent_version_id, [])
     race_scores = [run.score for run in runs if run.phase == RACE and not archive.withheld(run)]
     return {
@@ -117,7 +129,7 @@ def agent_status(archive: Archive, agent: AgentVersion, released_at: datetime | 
         "race_score": race_scores[-1] if race_scores else None,
         "reasoning_coefficient": None,
         "release_state": "RELEASED" if released_at else "HIDDEN",
-        "code_available_at": moment(released_at),
+        "code_available_at": moment(code_available_at),
         "is_active_qualifier": False,
     }
 

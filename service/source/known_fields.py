@@ -15,6 +15,17 @@ _FIELDS_BY_SHAPE = {
         eligible_at is_discarded is_miner_banned is_current_top was_top top_at is_active_qualifier
         outranked_by_agent_version_id eliminated_at weighted_score window
     """,
+    "RaceSeedCommitmentResponse": """
+        race_id scheme secret_sha256 drand_chain_hash drand_offset_seconds drand_round drand_round_time
+        committed_at revealed drand_signature drand_randomness secret world_seed world_pack_sha256
+        rejected_attempts
+    """,
+    "AgentVersionStatus": """
+        agent_version_id agent_name miner_hotkey version_number submitted_at state eliminated_at
+        eliminated_in_race_number suite_id required_successes success_count active_count is_closed
+        final_score race_score reasoning_coefficient release_state code_available_at
+        is_active_qualifier outranked_by_agent_version_id weighted_score window
+    """,
     "SuitePublic": """
         suite_id suite_version is_active execution_kind environment benchmark_name benchmark_number
     """,

@@ -12,7 +12,11 @@ from service.domain.trajectory import ExecutionKind
 from service.source.refusals import Refusal
 
 _RACE_COMPLETE = "RACE_COMPLETE"
+_CANCELLED = "CANCEL"
+"""How a race is called that was called off is nowhere written down; it has been seen to hold this."""
 _RUN_SUCCESS = "SUCCESS"
+VOLATILE_RUN_FIELDS = frozenset({"last_heartbeat_at", "lease_expires_at", "service_versions", "sandbox_metadata"})
+"""Fields of a run's row that may change without anything of its outcome changing."""
 _RUN_OVER = frozenset({_RUN_SUCCESS, "FAILED", "TIMED_OUT", "STALE", "CANCELLED"})
 
 
@@ -25,6 +29,12 @@ class AgentListing:
     miner_hotkey: str | None
     version_number: int | None
     raw: dict[str, Any]
+
+    @property
+    def is_discarded(self) -> bool | None:
+        """Whether SN15 has thrown the version out; None where this listing does not say."""
+        told = self.raw.get("is_discarded")
+        return told if isinstance(told, bool) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +56,11 @@ class RaceListing:
         """Whether it has run to its end, so that nothing of it changes but what is still to be revealed."""
         return self.status == _RACE_COMPLETE
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it was called off: what is not released by then never will be."""
+        return _CANCELLED in self.status.upper()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteListing:
@@ -55,6 +70,7 @@ class SuiteListing:
     kind: ExecutionKind
     world: str | None
     """The catalogue its episodes play in; None for legacy suites."""
+    raw: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +98,11 @@ class RunListing:
         return self.status == _RUN_SUCCESS and self.is_included and self.invalidated_at is None
 
     @property
+    def is_successful(self) -> bool:
+        """Whether it came to its end without fault."""
+        return self.status == _RUN_SUCCESS
+
+    @property
     def is_over(self) -> bool:
         """Whether its status is one that no longer changes. A status nobody here knows may still change."""
         return self.status in _RUN_OVER
@@ -106,6 +127,8 @@ class ItemListing:
     episode_result_id: str | None
     judgement: dict[str, Any]
     """JSON-able fields of the domain's Judgement."""
+    updated_at: datetime | None = None
+    """When the item's result was last written; None where the API does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +138,11 @@ class RunItems:
     items: list[ItemListing]
     complete: bool
     """Nothing is withheld and everything expected is there: asking again would show nothing more."""
+
+    @property
+    def withheld(self) -> bool:
+        """Whether nothing of the run is released yet."""
+        return not self.complete and not any(item.released for item in self.items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,9 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from service.domain.trajectory import ExecutionKind
-from service.source import rows
+from service.source import publications, rows
 from service.source.budget import Budget
-from service.source.calls import Calls, No, SourceRefused
+from service.source.calls import Calls, No
 from service.source.decoding import Malformed, Row, decode
 from service.source.listing import (
     AgentListing,
@@ -32,6 +32,7 @@ from service.source.listing import (
 )
 from service.source.objects import Caps, ObjectHosts
 from service.source.oddities import Oddities, Oddity
+from service.source.publications import CodeRelease, SeedRecord, Standing
 from service.source.reader import PUBLIC, Reader, object_of
 from service.source.refusals import Refusal
 
@@ -73,16 +74,25 @@ class OroSource:
                 yield from self._race(self._reader.linked(f"/races/{_segment(race_id)}"), seen)
 
     def agents(self) -> Iterator[AgentListing]:
-        """Every agent version on the leaderboard of any suite, those that never raced included; each once.
-
-        The suites are those that `suites` or `problems` listed last, where they were ever asked for.
-        """
+        """Every agent version on the leaderboard of any suite, those that never raced included; each once."""
         seen: set[str] = set()
+        for standing in self.leaderboards():
+            if standing.agent.agent_version_id not in seen:
+                seen.add(standing.agent.agent_version_id)
+                yield standing.agent
+
+    def leaderboards(self) -> Iterator[Standing]:
+        """The standings of every suite that `suites` or `problems` listed last, where they were ever asked for."""
         for suite in list(self._suites.values()) or self.suites():
-            for listed in self._leaderboard(suite):
-                if listed.agent_version_id not in seen:
-                    seen.add(listed.agent_version_id)
-                    yield listed
+            yield from publications.leaderboard(self._reader, self.oddities, suite)
+
+    def seed_commitment(self, race_id: str) -> SeedRecord | None:
+        """What is published of a race's world seed; None for a race that has no commitment."""
+        return publications.seed_record(self._reader, _segment(race_id), race_id)
+
+    def code_release(self, agent_version_id: str) -> CodeRelease:
+        """Whether and when the code of an agent version can be had."""
+        return publications.code_release(self._reader, _segment(agent_version_id))
 
     def suites(self) -> list[SuiteListing]:
         """All suites whose execution kind is known."""
@@ -159,16 +169,6 @@ class OroSource:
             self._reader.note_status("race", listed.status, rows.RACE_STATUSES)
             seen.add(listed.race_id)
             yield listed
-
-    def _leaderboard(self, suite: SuiteListing) -> Iterator[AgentListing]:
-        """The agents of one suite; none where it has no leaderboard that can be read, so that the others are listed."""
-        entries = self._reader.pages("/leaderboard", "entries", "LeaderboardEntry", {"suite_id": suite.suite_id})
-        try:
-            yield from self._reader.read("LeaderboardEntry", entries, rows.agent)
-        except SourceRefused as refused:
-            if refused.reason.is_about_source:
-                raise
-            self.oddities.note(Oddity.DEAD_LINK, f"/leaderboard of suite {suite.suite_id}: {refused.reason}")
 
     def _run(self, row: Row, agent_version_id: str) -> RunListing:
         if row.needed("agent_version_id") != agent_version_id:

@@ -71,6 +71,7 @@ def suite(row: Row) -> SuiteListing:
         suite_id=suite_id,
         kind=kind(row.text("execution_kind")),
         world=row.row("environment").key("catalog_epoch"),
+        raw=dict(row),
     )
 
 
@@ -117,6 +118,7 @@ def legacy_item(result: Row, entry: Row, listed: RunListing, released: bool) -> 
             "execution_seconds": result.number("execution_time"),
             "components": result.details("score_components"),
         },
+        updated_at=result.moment("updated_at"),
     )
 
 
