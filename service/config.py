@@ -15,6 +15,9 @@ LIVE_RATE_PER_MINUTE = 50
 WORKER_STOP_SECONDS = 20.0
 """A worker that is told to stop gives its handlers, and then its loops, so long to end."""
 
+_POOLS_OF_LIBRARIES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
+"""Variables by which libraries bound their thread pools; a child gets one thread of each unless told otherwise."""
+
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -81,6 +84,7 @@ class Settings(BaseSettings):
 
     def environment(self) -> dict[str, str]:
         """The process environment with these settings in it, for a child process that reads its own `Settings`."""
+        bounded = dict.fromkeys(_POOLS_OF_LIBRARIES, "1")
         told = {name: value for name, value in self.model_dump(mode="json").items() if value is not None}
         spelt = {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
-        return {**os.environ, **{f"SLUICE_{name.upper()}": value for name, value in spelt.items()}}
+        return {**bounded, **os.environ, **{f"SLUICE_{name.upper()}": value for name, value in spelt.items()}}

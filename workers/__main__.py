@@ -5,6 +5,8 @@ import os
 import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 
 import dramatiq
@@ -51,8 +53,12 @@ def main() -> int:
 
 def _stand_back(niceness: int) -> None:
     """Let what else runs on this machine go first. Threads begun later follow, and on Linux so does disk priority."""
-    if niceness > os.getpriority(os.PRIO_PROCESS, 0):
-        os.setpriority(os.PRIO_PROCESS, 0, niceness)
+    if niceness <= os.getpriority(os.PRIO_PROCESS, 0):
+        return
+    os.setpriority(os.PRIO_PROCESS, 0, niceness)
+    for thread in Path("/proc/self/task").glob("[0-9]*"):  # Linux gives each thread a priority of its own
+        with suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), niceness)
 
 
 def _stop_on_signals(context: Context) -> None:

@@ -6,6 +6,7 @@ URL, which may be secret.
 """
 
 import asyncio
+import logging
 import random
 import threading
 from collections.abc import Awaitable, Callable
@@ -66,6 +67,8 @@ def connecting(settings: Settings) -> Connect:
     """
     check(settings)
     make = import_module("bittensor").Subtensor
+    for name in ("bittensor", "websockets"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # they name the node's URL
     try:
         make(settings.subtensor)
     except ValueError:

@@ -51,7 +51,9 @@ def metagraphs(context: Context) -> dict[str | None, tuple[int, int, bool]]:
         return {race_id: (block, lag, late) for race_id, block, lag, late in rows}
 
 
-def test_a_race_that_closes_gets_the_metagraph_of_its_close_once(context: Context, chain: Chain, node: FakeNode) -> None:
+def test_a_race_that_closes_gets_the_metagraph_of_its_close_once(
+    context: Context, chain: Chain, node: FakeNode
+) -> None:
     follower = Follower(context, chain)
     close(context, "race", None, is_complete=False)
     follower.look()
@@ -163,9 +165,13 @@ def test_a_write_that_is_cut_off_leaves_nothing_and_is_made_anew(context: Contex
     class Killed(BaseException):
         pass
 
-    with pytest.raises(Killed), transaction(context.engine) as session:
-        stored.save_of_race(session, "race", taken, 0, is_late=False)
-        raise Killed
+    def write_and_die() -> None:
+        with transaction(context.engine) as session:
+            stored.save_of_race(session, "race", taken, 0, is_late=False)
+            raise Killed
+
+    with pytest.raises(Killed):
+        write_and_die()
     assert metagraphs(context) == {}
     Follower(context, chain).look()
     assert metagraphs(context)["race"] == (CLOSE_BLOCK, 0, False)
