@@ -12,8 +12,10 @@ from typer.main import get_command
 
 from service.errors import SluiceError
 
-NAMES = ("up", "demo", "replay", "stats", "pull", "doctor", "snapshot")
-"""Commands in the order of the help; each is the module of its name."""
+NAMES = ("up", "demo", "replay", "stats", "pull", "doctor", "snapshot", "import")
+"""Commands in the order of the help; each is the module of its name, apart from those below."""
+MODULES = {"import": "importing"}
+"""Commands whose name no module can have."""
 
 
 class _Commands(Mapping[str, Any]):
@@ -37,7 +39,7 @@ class _Commands(Mapping[str, Any]):
 
 
 def _load(name: str) -> Any:
-    module = import_module(f"service.cli.{name}")
+    module = import_module(f"service.cli.{MODULES.get(name, name)}")
     if not hasattr(module, "app"):
         alone = typer.Typer(add_completion=False)
         alone.command(name)(module.command)

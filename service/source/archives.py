@@ -65,18 +65,15 @@ class Line(NamedTuple):
 
 
 class Archive:
-    """One file being read. `sha256` and `size_bytes` are those of the file as it lies there, once it was read whole."""
+    """One file, read from its beginning by each call of `lines` or `document`."""
 
     def __init__(self, path: Path, caps: ArchiveCaps) -> None:
         self._path = path
         self._caps = caps
-        self._digest = hashlib.sha256()
         self.size_bytes = 0
-
-    @property
-    def sha256(self) -> str:
-        """Hex digest of the bytes read so far."""
-        return self._digest.hexdigest()
+        """Bytes read of the file as it lies there."""
+        self.sha256: str | None = None
+        """Hex digest of the file as it lies there; None until it was read to its end."""
 
     def lines(self) -> Iterator[Line]:
         """The lines, in order.
@@ -142,14 +139,16 @@ class Archive:
             yield piece
 
     def _chunks(self) -> Iterator[bytes]:
-        self._digest, self.size_bytes = hashlib.sha256(), 0
+        digest = hashlib.sha256()
+        self.size_bytes, self.sha256 = 0, None
         with self._path.open("rb") as file:
             while chunk := file.read(_READ_BYTES):
-                self._digest.update(chunk)
+                digest.update(chunk)
                 self.size_bytes += len(chunk)
                 if self.size_bytes > self._caps.file_bytes:
                     raise ArchiveBroken(ArchiveFault.TOO_LARGE)
                 yield chunk
+        self.sha256 = digest.hexdigest()
 
 
 def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
