@@ -108,9 +108,10 @@ def _pairing(case: Case) -> Reason | None:
 def _pairing_before_end(case: Case) -> Reason | None:
     """As `_pairing`, but training rows often end with the call that ends them, whose answer nobody waited for."""
     ending = TOOLS[case.trajectory.kind].answer | {TERMINATE}
-    last = case.trajectory.steps[-1].calls
-    unanswered = [call for call in case.calls if call.result is None]
-    return None if all(call in last and call.name in ending for call in unanswered) else Reason.UNPAIRED_CALL
+    *before, last = case.trajectory.steps
+    answered = all(call.result is not None for step in before for call in step.calls)
+    ends = all(call.result is not None or call.name in ending for call in last.calls)
+    return None if answered and ends else Reason.UNPAIRED_CALL
 
 
 def _recommend_count(case: Case) -> Reason | None:

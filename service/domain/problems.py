@@ -32,6 +32,8 @@ class FamilyReport(NamedTuple):
     query: str | None
     answer: tuple[str, ...]
     success: bool
+    is_imported: bool = False
+    """Out of a file that anyone may have written: it speaks where no one else does, and confirms nothing."""
 
 
 class QueryReport(NamedTuple):
@@ -66,10 +68,14 @@ class WinnerIds(NamedTuple):
 
 def describe(problem: PublishedProblem, reports: Sequence[FamilyReport], plan: LeakPlan) -> ProblemFacts:
     """Put together what the leak graph needs to know of a problem."""
-    said = [QueryReport(one.family, one.query) for one in reports if one.query]
-    query = confirm_query(said, problem.query, plan)
+    harvested = [one for one in reports if not one.is_imported]
+    imported = [one for one in reports if one.is_imported]
+    query = confirm_query(_said(harvested), problem.query, plan)
+    if query.query is None:
+        query = ConfirmedQuery(confirm_query(_said(imported), None, plan).query, confirmed=False)
     positions = _scored_positions(problem)
-    winners = winner_ids([Win(one.family, one.answer, positions) for one in reports if one.success], plan)
+    winners = winner_ids(_won(harvested, positions), plan)
+    suspect = {product_id for win in _won(imported, positions) for product_id in win.answer[: win.positions]}
     return ProblemFacts(
         problem_id=problem.problem_id,
         kind=problem.kind,
@@ -78,9 +84,17 @@ def describe(problem: PublishedProblem, reports: Sequence[FamilyReport], plan: L
         query_confirmed=query.confirmed,
         gold_ids=frozenset(str(row["product_id"]) for row in problem.reward or () if row.get("product_id") is not None),
         winner_ids=winners.confirmed,
-        suspect_winner_ids=winners.suspect,
+        suspect_winner_ids=winners.suspect | (suspect - winners.confirmed),
         task=_task(problem),
     )
+
+
+def _said(reports: Sequence[FamilyReport]) -> list[QueryReport]:
+    return [QueryReport(one.family, one.query) for one in reports if one.query]
+
+
+def _won(reports: Sequence[FamilyReport], positions: int | None) -> list[Win]:
+    return [Win(one.family, one.answer, positions) for one in reports if one.success]
 
 
 def _scored_positions(problem: PublishedProblem) -> int | None:

@@ -31,10 +31,10 @@ def kind(value: str | None) -> ExecutionKind:
     Raises:
         UnknownKind: a value newer than this code.
     """
-    try:
-        return ExecutionKind(value or ExecutionKind.LEGACY)
-    except ValueError:
-        raise UnknownKind(f"execution_kind {value!r}") from None
+    for known in (ExecutionKind.LEGACY, ExecutionKind.ENVPACK):  # the others are of files, not of the API
+        if known == (value or ExecutionKind.LEGACY):
+            return known
+    raise UnknownKind(f"execution_kind {value!r}")
 
 
 def agent(row: Row) -> AgentListing:
