@@ -1,10 +1,16 @@
 """What the source lists, as rows of the store. Reads, saves and decides nothing."""
 
+from datetime import datetime
+
+from service.domain.tombstones import TombstoneReason, of_run
 from service.source.listing import AgentListing, ItemListing, ProblemListing, RaceListing, RunListing
 from service.store.ledger import ExpectedItem
 from service.store.models import AgentVersion, EvaluationRun, Problem, Race
+from service.store.tombstones import Word
 
 UNCATEGORISED = "unknown"
+RUNS, LEADERBOARD = "runs", "leaderboard"
+"""Names of the listings that say what counts; a race's is its id."""
 
 
 def problem(listed: ProblemListing) -> Problem:
@@ -20,14 +26,16 @@ def problem(listed: ProblemListing) -> Problem:
     )
 
 
-def race(listed: RaceListing) -> Race:
-    """A race as it stands."""
+def race(listed: RaceListing, at: datetime) -> Race:
+    """A race as it stands at a time."""
     return Race(
         race_id=listed.race_id,
         suite_id=listed.suite_id,
         race_number=listed.race_number,
         status=listed.status,
         is_complete=listed.is_complete,
+        is_cancelled=listed.is_cancelled,
+        complete_since=at if listed.is_complete else None,
         started_at=listed.started_at,
         completed_at=listed.completed_at,
         source=listed.raw,
@@ -65,6 +73,24 @@ def run(listed: RunListing) -> EvaluationRun:
     )
 
 
+def word_on_run(listed: RunListing) -> Word:
+    """Whether a run counts."""
+    reason = of_run(
+        is_invalidated=listed.invalidated_at is not None,
+        is_included=listed.is_included,
+        is_successful=listed.is_successful,
+    )
+    return Word(listed.eval_run_id, reason, RUNS, listed.raw)
+
+
+def word_on_agent(listed: AgentListing, listing: str) -> Word | None:
+    """Whether an agent version stands, as one listing has it; None where it does not say."""
+    if listed.is_discarded is None:
+        return None
+    reason = TombstoneReason.AGENT_DISCARDED if listed.is_discarded else None
+    return Word(listed.agent_version_id, reason, listing, listed.raw)
+
+
 def item_problem(item: ItemListing, suite_id: int | None) -> Problem:
     """The problem of an item, of which nothing but its category is known."""
     return Problem(
@@ -80,4 +106,6 @@ def item_problem(item: ItemListing, suite_id: int | None) -> Problem:
 
 def expected_item(item: ItemListing) -> ExpectedItem:
     """The ledger entry of an item."""
-    return ExpectedItem(item.eval_run_id, item.item_key, item.problem_id, item.episode_result_id, item.judgement)
+    return ExpectedItem(
+        item.eval_run_id, item.item_key, item.problem_id, item.episode_result_id, item.judgement, item.updated_at
+    )

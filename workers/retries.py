@@ -1,4 +1,4 @@
-"""Whether and when to ask again for an item that was refused: one table, applied to values. Asks nothing itself."""
+"""Whether and when to ask again for what was refused or withheld: one table, applied to values. Asks nothing itself."""
 
 from datetime import datetime, timedelta
 
@@ -10,9 +10,9 @@ from service.store.models import LedgerState
 MAX_ATTEMPTS = 5
 """Failures of an item after which it rests for `REST`."""
 REST = timedelta(hours=6)
-EMBARGO_GROWTH = 4
-"""Each further refusal of an embargoed item lengthens the wait so many times: 15 min, 1 h, 4 h."""
-LONGEST_EMBARGO_WAIT = timedelta(hours=6)
+EMBARGO_WAITS = (timedelta(minutes=15), timedelta(hours=1), timedelta(hours=6))
+"""What is withheld is asked for again after the first, then the second, and from then on the last of these; where the
+refusal names a longer delay, from that on."""
 ABSENT_FOR_GOOD = 6
 """Refusals after which feedback that might be withheld is taken to be absent. The source answers both alike."""
 
@@ -37,6 +37,19 @@ def note_of(refused: Refused, attempts: int, now: datetime) -> Note:
 
 
 def embargo_ends(reason: Refusal, attempts: int, now: datetime) -> datetime:
-    """When to ask again for what is withheld."""
-    growth: int = EMBARGO_GROWTH ** min(attempts, 8)
-    return now + min(reason.delay * growth, max(LONGEST_EMBARGO_WAIT, reason.delay))
+    """When to ask again for what is withheld, after so many earlier refusals."""
+    waits = [wait for wait in EMBARGO_WAITS if wait >= reason.delay] or [reason.delay]
+    return now + waits[min(attempts, len(waits) - 1)]
+
+
+def listing_due(*, withheld: bool, attempts: int, now: datetime) -> datetime:
+    """When to list the items of a run again of which not all were given.
+
+    Args:
+        withheld: nothing of the run is released. Else items are missing, which the next walk may find.
+        attempts: listings before this one that did not give all either.
+        now: present time.
+    """
+    if not withheld and attempts == 0:
+        return now
+    return embargo_ends(Refusal.RACE_IN_FLIGHT, attempts if withheld else attempts - 1, now)

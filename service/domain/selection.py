@@ -22,8 +22,8 @@ from service.domain.trust import result_ids
 class SelectionReason(StrEnum):
     """Why a kept trajectory is not in the snapshot."""
 
-    RUN_INVALIDATED = "run_invalidated"
-    """SN15 took the run back after it had been judged."""
+    TOMBSTONED = "tombstoned"
+    """SN15 no longer counts the run, the agent version or the item."""
     TRUST_TOO_LOW = "trust_too_low"
     QUERY_UNCONFIRMED = "query_unconfirmed"
     """The query text is what one agent family says it was, so nothing shows that it is clean."""
@@ -81,8 +81,8 @@ class Candidate:
     reformulations: int
     verified: bool
     """A product that was settled on had been looked at again before."""
-    invalidated: bool = False
-    """SN15 took the run back."""
+    tombstoned: bool = False
+    """SN15 no longer counts it."""
 
 
 class Selection(NamedTuple):
@@ -104,9 +104,9 @@ def candidate(
     trajectory: Trajectory,
     verdict: Verdict,
     *,
-    invalidated: bool = False,
+    tombstoned: bool = False,
 ) -> Candidate:
-    """Boil a kept trajectory down to what selection needs; `invalidated`: SN15 took its run back."""
+    """Boil a kept trajectory down to what selection needs; `tombstoned`: SN15 no longer counts it."""
     searching = TOOLS[trajectory.kind].search
     calls = trajectory.tool_calls
     spelled = [call_key(call.name, call.arguments) for call in calls]
@@ -122,7 +122,7 @@ def candidate(
         repeated_calls=len(spelled) - len(set(spelled)),
         reformulations=max(0, len(searches) - 1),
         verified=_verified(trajectory),
-        invalidated=invalidated,
+        tombstoned=tombstoned,
     )
 
 
@@ -177,8 +177,8 @@ def select(candidates: Iterable[Candidate], policy: SelectionPolicy = SELECTION_
 
 
 def _inadmissible(each: Candidate, policy: SelectionPolicy) -> SelectionReason | None:
-    if each.invalidated:
-        return SelectionReason.RUN_INVALIDATED
+    if each.tombstoned:
+        return SelectionReason.TOMBSTONED
     if _TRUST_ORDER.index(each.trust) < _TRUST_ORDER.index(policy.min_trust):
         return SelectionReason.TRUST_TOO_LOW
     if policy.require_confirmed_query and not each.query_confirmed:

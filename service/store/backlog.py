@@ -24,7 +24,7 @@ def trajectories_unjudged(session: Session, rules_digest: str, limit: int) -> Se
 
 
 def clustering_due(session: Session, leak_plan_digest: str, rules_digest: str) -> bool:
-    """Cluster: whether verdicts or problem facts are newer than the newest clustering under this plan."""
+    """Cluster: whether verdicts, tombstones or problem facts are newer than the newest clustering under this plan."""
     newest = session.scalar(
         select(Clustering)
         .where(Clustering.plan_digest == leak_plan_digest, Clustering.rules_digest == rules_digest)
@@ -36,7 +36,7 @@ def clustering_due(session: Session, leak_plan_digest: str, rules_digest: str) -
         return known > 0
     return (
         known > newest.facts_known
-        or revisions.has_unsealed_verdicts(session)
+        or revisions.has_unsealed_rows(session)
         or revisions.last_sealed(session) > newest.revision
     )
 

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from service.domain.provenance import Trust
 from service.store.copying import copy_missing
 from service.store.models import (
+    IMPORTED,
     AgentVersion,
     Clustering,
     ClusterMember,
@@ -39,6 +40,8 @@ class Report(NamedTuple):
     query: str | None
     answer: tuple[str, ...]
     success: bool
+    is_imported: bool
+    """Out of a file, and not from the source."""
 
 
 class MemberRow(NamedTuple):
@@ -75,20 +78,26 @@ def facts_known(session: Session) -> int:
 
 
 def reports(session: Session, rules_digest: str, revision: int) -> Iterable[Report]:
-    """Distinct (query, answer) that each family reports of each problem, contradicted trajectories left out."""
+    """Distinct (query, answer) that each family reports of each problem, contradicted trajectories left out.
+
+    What SN15 no longer counts is still known: a tombstone must not undo a tie between problems.
+    """
     verdict = current(rules_digest, revision)
     success = func.coalesce(verdict.c.evidence["judgement"]["success"].as_boolean(), False)
+    imported = EvaluationRun.phase == IMPORTED
     rows = session.execute(
-        select(Trajectory.problem_id, AgentVersion.family, verdict.c.reported_query, verdict.c.answer, success)
+        select(
+            Trajectory.problem_id, AgentVersion.family, verdict.c.reported_query, verdict.c.answer, success, imported
+        )
         .join(Trajectory, Trajectory.trajectory_id == verdict.c.trajectory_id)
         .join(EvaluationRun, EvaluationRun.eval_run_id == Trajectory.eval_run_id)
         .join(AgentVersion, AgentVersion.agent_version_id == EvaluationRun.agent_version_id)
-        .where(verdict.c.trust != Trust.CONTRADICTED, EvaluationRun.invalidated_at.is_(None))
+        .where(verdict.c.trust != Trust.CONTRADICTED)
         .distinct()
         .order_by(Trajectory.problem_id, AgentVersion.family)
     )
-    for problem_id, family, query, answer, won in rows:
-        yield Report(problem_id, family, query, tuple(answer), won)
+    for problem_id, family, query, answer, won, is_imported in rows:
+        yield Report(problem_id, family, query, tuple(answer), won, is_imported)
 
 
 def save(

@@ -1,15 +1,15 @@
 """The harvest ledger: which items are expected, fetched, waiting, failed or gone. Plans and fetches nothing."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from psycopg.types.json import Jsonb
-from sqlalchemy import func, select, update
+from sqlalchemy import case, exists, func, null, select, update
 from sqlalchemy.orm import Session
 
 from service.store.copying import copy_missing
-from service.store.models import EvaluationRun, LedgerItem, LedgerState
+from service.store.models import EvaluationRun, LedgerItem, LedgerState, Trajectory
 
 OPEN_STATES = (LedgerState.EXPECTED, LedgerState.CHANGED, LedgerState.EMBARGOED, LedgerState.FAILED)
 
@@ -26,6 +26,7 @@ class ExpectedItem(NamedTuple):
     problem_id: str
     episode_result_id: str | None
     judgement: dict[str, object]
+    updated_at: datetime | None = None
 
 
 class Target(NamedTuple):
@@ -38,8 +39,17 @@ class Target(NamedTuple):
     agent_version_id: str
     episode_result_id: str | None
     kind: str
-    judgement: dict[str, object]
     attempts: int
+    etag: str | None
+    trajectory_id: int | None
+    """What is stored of it already; None while nothing is."""
+
+
+class Locked(NamedTuple):
+    """One item at the moment at which its bytes are stored."""
+
+    is_open: bool
+    judgement: dict[str, object]
 
 
 class Note(NamedTuple):
@@ -66,11 +76,23 @@ def expect(session: Session, items: Iterable[ExpectedItem], now: datetime) -> in
     return copy_missing(
         session,
         LedgerItem.__table__,  # type: ignore[arg-type]
-        ("eval_run_id", "item_key", "problem_id", "episode_result_id", "judgement", "state", "next_try_at", "attempts"),
         (
-            (i.eval_run_id, i.item_key, i.problem_id, i.episode_result_id, Jsonb(i.judgement), "expected", now, 0)
-            for i in items
+            *("eval_run_id", "item_key", "problem_id", "episode_result_id", "judgement", "updated_at"),
+            *("state", "next_try_at", "attempts"),
         ),
+        ((*i[:4], Jsonb(i.judgement), i.updated_at, "expected", now, 0) for i in items),
+    )
+
+
+def known_runs(session: Session, eval_run_ids: Collection[str]) -> set[str]:
+    """Those of the runs that have items in the ledger."""
+    return set(
+        session.scalars(
+            select(EvaluationRun.eval_run_id).where(
+                EvaluationRun.eval_run_id.in_(eval_run_ids),
+                exists().where(LedgerItem.eval_run_id == EvaluationRun.eval_run_id),
+            )
+        )
     )
 
 
@@ -133,36 +155,80 @@ def claim(session: Session, ledger_ids: Collection[int], claimant: str, now: dat
             EvaluationRun.agent_version_id,
             LedgerItem.episode_result_id,
             EvaluationRun.kind,
-            LedgerItem.judgement,
             LedgerItem.attempts,
+            LedgerItem.etag,
+            Trajectory.trajectory_id,
         )
         .join(EvaluationRun, EvaluationRun.eval_run_id == LedgerItem.eval_run_id)
+        .join(Trajectory, Trajectory.ledger_id == LedgerItem.ledger_id, isouter=True)
         .where(LedgerItem.ledger_id.in_(taken))
         .order_by(LedgerItem.ledger_id)
     )
-    return [Target(*row) for row in rows]
+    return [Target._make(row) for row in rows]
 
 
-def mark_fetched(session: Session, ledger_ids: Collection[int], now: datetime) -> None:
-    """Close items whose trajectory is stored in this same transaction, whoever claims them meanwhile."""
+def lock(session: Session, ledger_ids: Collection[int]) -> dict[int, Locked]:
+    """Keep items as they are until the transaction ends: a judgement that is listed meanwhile finds them stored."""
+    rows = session.execute(
+        select(LedgerItem.ledger_id, LedgerItem.state, LedgerItem.judgement)
+        .where(LedgerItem.ledger_id.in_(ledger_ids))
+        .order_by(LedgerItem.ledger_id)
+        .with_for_update()
+    )
+    return {ledger_id: Locked(state in OPEN_STATES, judgement) for ledger_id, state, judgement in rows}
+
+
+def mark_fetched(
+    session: Session, ledger_ids: Collection[int], now: datetime, etags: Mapping[int, str | None] | None = None
+) -> None:
+    """Close items whose trajectory is stored in this same transaction, whoever claims them meanwhile.
+
+    Args:
+        session: open transaction.
+        ledger_ids: the items.
+        now: present time.
+        etags: the entity tag that the bytes of each came with. An item that is closed already keeps its own: the
+            bytes that were stored first stand.
+    """
     session.execute(
         update(LedgerItem)
         .where(LedgerItem.ledger_id.in_(ledger_ids))
-        .values(state=LedgerState.FETCHED, reason=None, fetched_at=now, claimed_by=None)
+        .values(
+            state=LedgerState.FETCHED,
+            reason=None,
+            fetched_at=now,
+            claimed_by=None,
+            attempts=0,
+            etag=_etag_of(etags or {}),
+        )
     )
 
 
-def mark_refused(session: Session, ledger_id: int, claimant: str, note: Note) -> None:
-    """Note why an item was not given; of no effect when someone else has claimed it meanwhile."""
-    session.execute(
+def _etag_of(etags: Mapping[int, str | None]) -> Any:
+    known = {ledger_id: etag for ledger_id, etag in etags.items() if etag is not None}
+    if not etags:
+        return LedgerItem.etag
+    given = case(known, value=LedgerItem.ledger_id) if known else null()
+    return case((LedgerItem.state == LedgerState.FETCHED, LedgerItem.etag), else_=given)
+
+
+def mark_refused(session: Session, ledger_id: int, claimant: str, note: Note) -> bool:
+    """Note why an item was not given; of no effect when someone else has claimed it meanwhile.
+
+    Returns:
+        Whether it was of effect.
+    """
+    noted = session.scalars(
         update(LedgerItem)
         .where(
             LedgerItem.ledger_id == ledger_id,
             LedgerItem.claimed_by == claimant,
             LedgerItem.state.in_(OPEN_STATES),
         )
-        .values(**note._asdict(), claimed_by=None)
-    )
+        .values(**_noted(note))
+        .returning(LedgerItem.ledger_id)
+    ).all()
+    return bool(noted)
 
 
 def embargo_run(session: Session, eval_run_id: str, note: Note) -> None:
@@ -170,8 +236,15 @@ def embargo_run(session: Session, eval_run_id: str, note: Note) -> None:
     session.execute(
         update(LedgerItem)
         .where(LedgerItem.eval_run_id == eval_run_id, LedgerItem.state.in_(OPEN_STATES))
-        .values(**note._asdict(), claimed_by=None)
+        .values(**_noted(note))
     )
+
+
+def _noted(note: Note) -> dict[str, Any]:
+    """What a refusal makes of an item. One that is stored stays so: it merely was not given again."""
+    stored = LedgerState.FETCHED if note.state is LedgerState.GONE else LedgerState.CHANGED
+    state = case((LedgerItem.state == LedgerState.CHANGED, stored), else_=note.state)
+    return {**note._asdict(), "state": state, "claimed_by": None}
 
 
 def give_back(session: Session, ledger_ids: Collection[int], claimant: str, now: datetime) -> None:

@@ -1,12 +1,14 @@
 """What the source lists: races, agent versions, runs, problems. Refreshes only rows that differ; decides nothing."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import exists, func, or_, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import case, func, literal, or_, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, TEXT, Insert, insert
 from sqlalchemy.orm import Session
 
+from service.store import imports
 from service.store.models import AgentVersion, Base, EvaluationRun, Problem, Race
 
 ROWS_PER_STATEMENT = 1_000
@@ -17,31 +19,58 @@ UNLISTED = "UNLISTED"
 
 
 def save_races(session: Session, races: Collection[Race]) -> None:
-    """Insert or refresh races; `walked_at` is kept."""
-    _upsert(session, Race, races, key="race_id", keep=("walked_at",))
+    """Insert or refresh races; when they were read is kept, and `complete_since` once it is set."""
+
+    def first(statement: Insert) -> dict[str, Any]:
+        return {"complete_since": func.coalesce(Race.complete_since, statement.excluded.complete_since)}
+
+    _upsert(session, Race, races, key="race_id", keep=("walked_at", "read_at", "complete_since"), also=first)
 
 
 def save_agents(session: Session, agents: Collection[AgentVersion]) -> None:
-    """Insert or refresh agent versions."""
-    _upsert(session, AgentVersion, agents, key="agent_version_id")
+    """Insert or refresh agent versions; `read_at` is kept."""
+    _upsert(session, AgentVersion, agents, key="agent_version_id", keep=("read_at",))
 
 
-def save_runs(session: Session, runs: Collection[EvaluationRun]) -> None:
-    """Insert or refresh evaluation runs; `listed_at` is kept, and whose run it is never changes."""
-    _upsert(session, EvaluationRun, runs, key="eval_run_id", keep=("listed_at", "agent_version_id"))
+def save_runs(session: Session, runs: Collection[EvaluationRun], volatile: Collection[str] = ()) -> None:
+    """Insert or refresh evaluation runs, and lock them; whose run it is never changes.
+
+    A run that is listed otherwise than before is to have its items listed again.
+
+    Args:
+        session: open transaction.
+        runs: as they are listed now.
+        volatile: fields of a listing that change without meaning anything.
+    """
+
+    def relisted(statement: Insert) -> dict[str, Any]:
+        passing = literal(sorted(volatile), ARRAY(TEXT))
+        before, now = EvaluationRun.source.op("-")(passing), statement.excluded.source.op("-")(passing)
+        differs = before.is_distinct_from(now)
+        columns = (EvaluationRun.listed_at, EvaluationRun.next_listing_at)
+        return {column.key: case((differs, None), else_=column) for column in columns}
+
+    kept = ("agent_version_id", "listed_at", "next_listing_at", "listing_attempts")
+    _upsert(session, EvaluationRun, runs, key="eval_run_id", keep=kept, also=relisted)
 
 
 def save_problems(session: Session, problems: Collection[Problem]) -> None:
-    """Insert problems, or fill in facts that were unknown. A fact once given is never taken back."""
+    """Insert problems, or fill in facts that were unknown. A fact once given is never taken back.
+
+    Of a problem that only imported files have named so far, the source says what it is.
+    """
     for values in _batches(problems, "problem_id"):
         statement = insert(Problem).values(values)
         new = statement.excluded
         filled = [getattr(Problem, fact).is_(None) & getattr(new, fact).is_not(None) for fact in ("suite_id", *_FACTS)]
+        unnamed = Problem.category == imports.CATEGORY
+        naming = {name: case((unnamed, new[name]), else_=getattr(Problem, name)) for name in ("kind", "category")}
         session.execute(
             statement.on_conflict_do_update(
                 index_elements=["problem_id"],
-                set_={fact: func.coalesce(getattr(Problem, fact), new[fact]) for fact in ("suite_id", *_FACTS)},
-                where=or_(*filled),
+                set_={fact: func.coalesce(getattr(Problem, fact), new[fact]) for fact in ("suite_id", *_FACTS)}
+                | naming,
+                where=or_(unnamed, *filled),
             )
         )
 
@@ -65,57 +94,67 @@ def save_unlisted_races(session: Session, races: Collection[tuple[str, int | Non
     return set(session.scalars(select(Race.race_id).where(Race.race_id.in_(ids), Race.is_complete)))
 
 
-def walked_races(session: Session) -> set[str]:
-    """Races of which every run has been listed: nothing new will come of them."""
-    return set(session.scalars(select(Race.race_id).where(Race.walked_at.is_not(None))))
+def listed_runs(session: Session, agent_version_id: str) -> dict[str, datetime]:
+    """When the items of each run of one agent version were last listed, where all of them were there."""
+    rows = session.execute(
+        select(EvaluationRun.eval_run_id, EvaluationRun.listed_at).where(
+            EvaluationRun.agent_version_id == agent_version_id, EvaluationRun.listed_at.is_not(None)
+        )
+    )
+    return {eval_run_id: listed_at for eval_run_id, listed_at in rows if listed_at is not None}
 
 
-def listed_runs(session: Session, agent_version_id: str) -> set[str]:
-    """Runs of one agent version whose items are all in the ledger."""
+def waiting_runs(session: Session, agent_version_id: str, now: datetime) -> set[str]:
+    """Runs of one agent version whose items are not to be asked for yet."""
+    waits = EvaluationRun.next_listing_at > now
     return set(
         session.scalars(
-            select(EvaluationRun.eval_run_id).where(
-                EvaluationRun.agent_version_id == agent_version_id, EvaluationRun.listed_at.is_not(None)
-            )
+            select(EvaluationRun.eval_run_id).where(EvaluationRun.agent_version_id == agent_version_id, waits)
         )
     )
 
 
-_MAY_BRING_MORE = ~EvaluationRun.is_over | (EvaluationRun.counts & EvaluationRun.listed_at.is_(None))
-"""A run that is still going on, or that counts and is not wholly in the ledger."""
-
-
-def settled_agents(session: Session) -> set[str]:
-    """Agent versions with runs, none of which may bring more."""
-    by_agent = select(EvaluationRun.agent_version_id).group_by(EvaluationRun.agent_version_id)
-    return set(session.scalars(by_agent.having(func.bool_and(~_MAY_BRING_MORE))))
-
-
-def mark_races_walked(session: Session, race_ids: Collection[str], at: datetime) -> None:
-    """Note of completed races that every run has been listed, unless one of their runs may bring more."""
-    may_bring_more = exists().where(EvaluationRun.race_id == Race.race_id, _MAY_BRING_MORE)
-    session.execute(
-        update(Race).where(Race.race_id.in_(race_ids), Race.walked_at.is_(None), ~may_bring_more).values(walked_at=at)
-    )
-
-
 def mark_run_listed(session: Session, eval_run_id: str, at: datetime) -> None:
-    """Note that every item of a finished run is in the ledger."""
+    """Note that every item of a finished run is in the ledger, as it is listed now."""
     session.execute(
         update(EvaluationRun)
-        .where(EvaluationRun.eval_run_id == eval_run_id, EvaluationRun.listed_at.is_(None))
-        .values(listed_at=at)
+        .where(EvaluationRun.eval_run_id == eval_run_id)
+        .values(listed_at=at, next_listing_at=None, listing_attempts=0)
     )
 
 
-def _upsert(session: Session, model: type[Base], rows: Iterable[Base], *, key: str, keep: Collection[str] = ()) -> None:
+def listing_attempts(session: Session, eval_run_id: str) -> int:
+    """How often in a row the items of a run were not all given."""
+    attempts = select(EvaluationRun.listing_attempts).where(EvaluationRun.eval_run_id == eval_run_id)
+    return session.scalar(attempts) or 0
+
+
+def put_off_listing(session: Session, eval_run_id: str, until: datetime) -> None:
+    """Note that the items of a run are not all there, and when to ask for them again."""
+    session.execute(
+        update(EvaluationRun)
+        .where(EvaluationRun.eval_run_id == eval_run_id)
+        .values(next_listing_at=until, listing_attempts=EvaluationRun.listing_attempts + 1)
+    )
+
+
+def _upsert(
+    session: Session,
+    model: type[Base],
+    rows: Iterable[Base],
+    *,
+    key: str,
+    keep: Collection[str] = (),
+    also: Callable[[Insert], dict[str, Any]] | None = None,
+) -> None:
+    """Insert rows, or refresh those that differ in a column that is not kept; `also` gives what else changes then."""
     changing = [column.name for column in model.__table__.columns if column.name not in {key, *keep}]
     for values in _batches(rows, key):
         statement = insert(model).values(values)
         session.execute(
             statement.on_conflict_do_update(
                 index_elements=[key],
-                set_={name: statement.excluded[name] for name in changing},
+                set_={name: statement.excluded[name] for name in changing} | (also(statement) if also else {}),
                 where=or_(*(getattr(model, name).is_distinct_from(statement.excluded[name]) for name in changing)),
             )
         )
@@ -135,5 +174,5 @@ def _values(row: Base) -> dict[str, object]:
     return {
         column.name: getattr(row, column.name)
         for column in row.__table__.columns
-        if column.server_default is None and column.identity is None
+        if (column.server_default is None and column.identity is None) or getattr(row, column.name) is not None
     }

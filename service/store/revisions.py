@@ -1,13 +1,13 @@
 """Numbered states of the corpus. Orders what readers see, whatever the order in which writers commit."""
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import exists, func, or_, select, text, update
 from sqlalchemy.orm import Session
 
-from service.store.models import CorpusRevision, Verdict
+from service.store.models import CorpusRevision, Tombstone, Verdict
 
 
 def open_revision(session: Session) -> int:
-    """The revision that new verdicts join; it cannot be sealed before this transaction ends."""
+    """The revision that new verdicts and tombstones join; it cannot be sealed before this transaction ends."""
     statement = select(CorpusRevision.revision).where(CorpusRevision.sealed_at.is_(None)).with_for_update(read=True)
     while True:
         # A writer that waited for a sealing finds the row it waited for closed, and asks again for the new one.
@@ -27,10 +27,14 @@ def seal(session: Session) -> int:
     return revision
 
 
-def has_unsealed_verdicts(session: Session) -> bool:
-    """Whether verdicts have been added since the last sealing."""
+def has_unsealed_rows(session: Session) -> bool:
+    """Whether verdicts or tombstones have been added since the last sealing."""
     open_number = select(CorpusRevision.revision).where(CorpusRevision.sealed_at.is_(None)).scalar_subquery()
-    return session.scalar(select(Verdict.verdict_id).where(Verdict.revision == open_number).limit(1)) is not None
+    added = (
+        exists().where(Verdict.revision == open_number),
+        exists().where(Tombstone.revision == open_number),
+    )
+    return bool(session.scalar(select(or_(*added))))
 
 
 def last_sealed(session: Session) -> int:

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from service.domain.provenance import Trust
 from service.store.copying import copy_missing
 from service.store.models import (
+    IMPORTED,
     AgentVersion,
     ClusterMember,
     EvaluationRun,
@@ -23,6 +24,7 @@ from service.store.models import (
     Trajectory,
     Verdict,
 )
+from service.store.tombstones import entombed
 from service.store.verdicts import current
 
 LOAD_BATCH = 200
@@ -45,7 +47,8 @@ class JudgedRow(NamedTuple):
     eval_run_id: str
     kind: str
     race_id: str | None
-    is_invalidated: bool
+    tombstone: str | None
+    """Why the trajectory does not count; None when it does."""
     agent_version_id: str
     family: str
     miner_hotkey: str | None
@@ -99,11 +102,11 @@ def judged_by_id(session: Session, scope: Scope, trajectory_ids: Sequence[int]) 
 
 
 def _judged(scope: Scope) -> Select[*tuple[Any, ...]]:
-    standing = current(scope.rules_digest, scope.revision)
+    standing, dead = current(scope.rules_digest, scope.revision), entombed(scope.revision)
     return (
         select(
             *(Trajectory.trajectory_id, Trajectory.eval_run_id, Trajectory.kind),
-            *(EvaluationRun.race_id, EvaluationRun.invalidated_at.is_not(None), EvaluationRun.agent_version_id),
+            *(EvaluationRun.race_id, dead.c.reason, EvaluationRun.agent_version_id),
             *(AgentVersion.family, AgentVersion.miner_hotkey),
             *(Trajectory.problem_id, Problem.category, ClusterMember.cluster_id, PoolMember.pool),
             *(ClusterMember.query, ClusterMember.query_confirmed, ClusterMember.gold_ids, ClusterMember.winner_ids),
@@ -120,6 +123,7 @@ def _judged(scope: Scope) -> Select[*tuple[Any, ...]]:
         .join(Problem, Problem.problem_id == Trajectory.problem_id)
         .join(ClusterMember, ClusterMember.problem_id == Trajectory.problem_id)
         .join(PoolMember, PoolMember.problem_id == Trajectory.problem_id)
+        .join(dead, dead.c.trajectory_id == Trajectory.trajectory_id, isouter=True)
         .where(ClusterMember.clustering_id == scope.clustering_id, PoolMember.assignment_id == scope.assignment_id)
     )
 
@@ -127,15 +131,18 @@ def _judged(scope: Scope) -> Select[*tuple[Any, ...]]:
 def solve_rates(session: Session, rules_digest: str, revision: int) -> dict[str, float]:
     """Share of each problem's scored trajectories that SN15 calls a success.
 
-    Contradicted and invalidated ones are left out; a problem without a scored trajectory has no entry.
+    Contradicted ones, those under a tombstone and imported ones are left out; a problem without a scored one has no
+    entry.
     """
-    verdict = current(rules_digest, revision)
+    verdict, dead = current(rules_digest, revision), entombed(revision)
     success = verdict.c.evidence["judgement"]["success"].as_boolean()
     rows = session.execute(
         select(Trajectory.problem_id, func.count().filter(success), func.count())
         .join(verdict, verdict.c.trajectory_id == Trajectory.trajectory_id)
         .join(EvaluationRun, EvaluationRun.eval_run_id == Trajectory.eval_run_id)
-        .where(verdict.c.trust != Trust.CONTRADICTED, success.is_not(None), EvaluationRun.invalidated_at.is_(None))
+        .join(dead, dead.c.trajectory_id == Trajectory.trajectory_id, isouter=True)
+        .where(verdict.c.trust != Trust.CONTRADICTED, success.is_not(None), dead.c.trajectory_id.is_(None))
+        .where(EvaluationRun.phase != IMPORTED)
         .group_by(Trajectory.problem_id)
     )
     return {problem_id: solved / tries for problem_id, solved, tries in rows}

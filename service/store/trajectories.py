@@ -4,11 +4,14 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
 import zstandard
 from psycopg.types.json import Jsonb
 from sqlalchemy import select, tuple_
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from service.store import evidence
 from service.store.copying import copy_missing
 from service.store.models import Evidence, Payload, Trajectory
 
@@ -35,6 +38,8 @@ def add(session: Session, items: Sequence[NewTrajectory]) -> list[int]:
     Returns:
         The id of each item's trajectory, in order, new or not.
     """
+    if not items:
+        return []
     compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
     digests = [hashlib.sha256(item.payload).hexdigest() for item in items]
     payloads = {digest: item.payload for digest, item in zip(digests, items, strict=True)}
@@ -64,6 +69,22 @@ def add(session: Session, items: Sequence[NewTrajectory]) -> list[int]:
         ),
     )
     return ids
+
+
+def revise(session: Session, trajectory_id: int, payload: bytes) -> bool:
+    """Add the bytes that the source serves now as the next state of a trajectory; nothing when they are the present.
+
+    What was stored before stays, and so does every reading of it.
+    """
+    digest = hashlib.sha256(payload).hexdigest()
+    compressed = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(payload)
+    values = {"payload_sha256": digest, "zstd": compressed, "size_bytes": len(payload)}
+    session.execute(insert(Payload).values(values).on_conflict_do_nothing(index_elements=["payload_sha256"]))
+    first = session.scalar(select(Trajectory.payload_sha256).where(Trajectory.trajectory_id == trajectory_id))
+    named = None if digest == first else digest
+    return evidence.revise(
+        session, trajectory_id, lambda present: msgspec.structs.replace(present, payload_sha256=named)
+    )
 
 
 def _ids(session: Session, items: Sequence[NewTrajectory]) -> list[int]:

@@ -75,10 +75,10 @@ def test_an_episode_is_ranked_by_its_own_tools():
 
 
 def test_runs_that_were_taken_back_go_first():
-    rows = [make("a", invalidated=True, trust=Trust.CONTRADICTED), make("b")]
-    assert select(rows) == (("b",), {"a": SelectionReason.RUN_INVALIDATED})
-    taken_back = candidate("k", "f", problem(), shopping_trajectory(), shopping_verdict(), invalidated=True)
-    assert taken_back.invalidated
+    rows = [make("a", tombstoned=True, trust=Trust.CONTRADICTED), make("b")]
+    assert select(rows) == (("b",), {"a": SelectionReason.TOMBSTONED})
+    taken_back = candidate("k", "f", problem(), shopping_trajectory(), shopping_verdict(), tombstoned=True)
+    assert taken_back.tombstoned
 
 
 def test_duplicates_keep_the_best_ranked_and_are_per_problem():

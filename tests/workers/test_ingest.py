@@ -40,9 +40,9 @@ def test_what_a_refusal_leads_to(reason: Refusal, attempts: int, expected: Note)
 
 
 def test_an_embargo_is_asked_about_less_and_less_often() -> None:
-    # 15 minutes, times four each time, six hours at most.
+    # 15 minutes, an hour, and six hours from then on.
     waits = [note_of(Refused(Refusal.RACE_IN_FLIGHT, SOON), n, NOW).next_try_at - NOW for n in (0, 1, 2, 3, 500)]
-    assert waits == [timedelta(minutes=m) for m in (15, 60, 240, 360, 360)]
+    assert waits == [timedelta(minutes=m) for m in (15, 60, 360, 360, 360)]
 
 
 def due(context: Context) -> list[int]:

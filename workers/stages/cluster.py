@@ -56,7 +56,7 @@ def _sealed_revision(context: Context) -> int | None:
             return None
         newest = clusters.latest(session)
         sealed = revisions.last_sealed(session)
-        if revisions.has_unsealed_verdicts(session) or newest is None or sealed <= newest.revision:
+        if revisions.has_unsealed_rows(session) or newest is None or sealed <= newest.revision:
             return revisions.seal(session)
         return sealed
 

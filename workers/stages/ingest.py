@@ -2,17 +2,21 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from service.domain.provenance import Evidence
+from service.domain.tombstones import Subject, TombstoneReason
 from service.domain.trajectory import ExecutionKind, Judgement
 from service.errors import ErrorCode, SluiceError
 from service.source.listing import Fetched, FetchTarget, Refused, Unchanged
 from service.source.refusals import Refusal
-from service.store import ledger, trajectories
+from service.store import ledger, tombstones, trajectories
 from service.store.engine import transaction
-from service.store.ledger import Target
+from service.store.ledger import Locked, Target
+from service.store.models import LedgerState
+from service.store.tombstones import Word
 from service.store.trajectories import NewTrajectory
 from workers.context import Context
 from workers.retries import note_of
@@ -20,12 +24,30 @@ from workers.retries import note_of
 CLAIM_SECONDS = 300.0
 FLUSH_BYTES = 8 * 1024 * 1024
 """Fetched bytes held in memory before they are stored."""
+OBJECT = "object"
+"""What says of an item whether it is there: the source, asked for its bytes."""
+NOT_THERE = frozenset(
+    {Refusal.NO_OBJECT, Refusal.FEEDBACK_ABSENT, Refusal.RUN_NOT_FOUND, Refusal.AGENT_NOT_FOUND},
+)
+"""Refusals for good which say that an object that was fetched once is no more."""
+
+
+class Arrival(NamedTuple):
+    """An item and the bytes that came for it; None: those that are stored already."""
+
+    target: Target
+    fetched: Fetched | None
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes held in memory."""
+        return 0 if self.fetched is None else len(self.fetched.payload)
 
 
 def run(ids: Sequence[int], context: Context, claimant: str) -> list[int]:
     """Fetch and store the open items among `ids`; returns the trajectories to judge."""
     stored: list[int] = []
-    fetched: list[NewTrajectory] = []
+    arrived: list[Arrival] = []
     withheld: set[str] = set()
     for target in _claimed(ids, context, claimant):
         if target.eval_run_id in withheld:
@@ -41,13 +63,11 @@ def run(ids: Sequence[int], context: Context, claimant: str) -> list[int]:
             if answer.reason is Refusal.RACE_IN_FLIGHT:
                 withheld.add(target.eval_run_id)
             continue
-        if isinstance(answer, Unchanged):
-            continue  # never without an entity tag, and none is sent
-        fetched.append(_trajectory(target, answer))
-        if sum(len(item.payload) for item in fetched) > FLUSH_BYTES:
-            stored += _store(fetched, context)
-            fetched = []
-    stored += _store(fetched, context)
+        arrived.append(Arrival(target, None if isinstance(answer, Unchanged) else answer))
+        if sum(each.size_bytes for each in arrived) > FLUSH_BYTES:
+            stored += _store(arrived, context)
+            arrived = []
+    stored += _store(arrived, context)
     with transaction(context.engine) as session:
         ledger.give_back(session, ids, claimant, context.now())
     return stored
@@ -68,21 +88,44 @@ def _claimed(ids: Sequence[int], context: Context, claimant: str) -> Iterator[Ta
             yield target
 
 
-def _store(fetched: Sequence[NewTrajectory], context: Context) -> list[int]:
-    if not fetched:
+def _store(arrived: Sequence[Arrival], context: Context) -> list[int]:
+    """Store what came and close its items; returns the trajectories of which something new is known."""
+    if not arrived:
         return []
     with transaction(context.engine) as session:
-        stored = trajectories.add(session, fetched)
-        ledger.mark_fetched(session, [item.ledger_id for item in fetched], context.now())
+        locked = ledger.lock(session, [each.target.ledger_id for each in arrived])
+        new = [each for each in arrived if each.target.trajectory_id is None]
+        stored = trajectories.add(session, [_trajectory(each, locked[each.target.ledger_id]) for each in new])
+        again = [each for each in arrived if _is_asked_again(each, locked)]
+        for target, fetched in again:
+            assert target.trajectory_id is not None
+            if fetched is not None and trajectories.revise(session, target.trajectory_id, fetched.payload):
+                stored.append(target.trajectory_id)
+        words = [Word(str(each.target.trajectory_id), None, OBJECT, {}) for each in again]
+        tombstones.settle(session, Subject.ITEM, words)
+        done = [*new, *again]
+        etags = {target.ledger_id: fetched.etag if fetched else target.etag for target, fetched in done}
+        ledger.mark_fetched(session, list(etags), context.now(), etags)
     return stored
+
+
+def _is_asked_again(arrival: Arrival, locked: dict[int, Locked]) -> bool:
+    """Whether the item is stored, and no one else has dealt with it while its bytes were on the way."""
+    return arrival.target.trajectory_id is not None and locked[arrival.target.ledger_id].is_open
 
 
 def _note_refusal(target: Target, refused: Refused, context: Context, claimant: str) -> None:
     note = note_of(refused, target.attempts, context.now())
     with transaction(context.engine) as session:
-        ledger.mark_refused(session, target.ledger_id, claimant, note)
+        ledger.lock(session, [target.ledger_id])
+        noted = ledger.mark_refused(session, target.ledger_id, claimant, note)
         if refused.reason is Refusal.RACE_IN_FLIGHT:
             ledger.embargo_run(session, target.eval_run_id, note)
+        is_stored = noted and target.trajectory_id is not None
+        if is_stored and note.state is LedgerState.GONE and refused.reason in NOT_THERE:
+            row = {"refusal": refused.reason.value}
+            word = Word(str(target.trajectory_id), TombstoneReason.WITHDRAWN, OBJECT, row)
+            tombstones.settle(session, Subject.ITEM, [word])
 
 
 def _request(target: Target) -> FetchTarget:
@@ -92,11 +135,14 @@ def _request(target: Target) -> FetchTarget:
         eval_run_id=target.eval_run_id,
         problem_id=target.problem_id,
         episode_result_id=target.episode_result_id,
+        etag=target.etag if target.trajectory_id is not None else None,
     )
 
 
-def _trajectory(target: Target, fetched: Fetched) -> NewTrajectory:
-    evidence = Evidence(judgement=msgspec.convert(target.judgement, Judgement))
+def _trajectory(arrival: Arrival, locked: Locked) -> NewTrajectory:
+    target, fetched = arrival
+    assert fetched is not None
+    evidence = Evidence(judgement=msgspec.convert(locked.judgement, Judgement))
     return NewTrajectory(
         ledger_id=target.ledger_id,
         eval_run_id=target.eval_run_id,

@@ -77,7 +77,7 @@ def _choose(session: Session, context: Context, scope: Scope) -> Choice:
                     stored.problem(row),
                     trajectory,
                     stored.verdict(row),
-                    invalidated=row.is_invalidated,
+                    tombstoned=row.tombstone is not None,
                 )
             )
     selection = select(candidates, context.policies.selection)

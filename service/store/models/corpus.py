@@ -10,6 +10,7 @@ from sqlalchemy import (
     Index,
     LargeBinary,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, TEXT
@@ -31,7 +32,7 @@ class Payload(Base):
 
 
 class Trajectory(Base):
-    """The stored record of one (run, item), empty ones included. The first bytes that were fetched stand."""
+    """The stored record of one (run, item), empty ones included, with the bytes that were fetched first."""
 
     __tablename__ = "trajectories"
     __table_args__ = (UniqueConstraint("eval_run_id", "item_key"),)
@@ -50,7 +51,10 @@ class Evidence(Base):
     """All that was known around one trajectory at one time. The row with the highest `seq` is the present state."""
 
     __tablename__ = "evidence"
-    __table_args__ = (Index("ix_evidence_latest", "trajectory_id", "seq"),)
+    __table_args__ = (
+        Index("ix_evidence_latest", "trajectory_id", "seq"),
+        Index("ix_evidence_late", "trajectory_id", postgresql_where=text("is_late")),
+    )
 
     trajectory_id: Mapped[int] = mapped_column(BigInteger, ForeignKey("trajectories.trajectory_id"), primary_key=True)
     evidence_digest: Mapped[str] = mapped_column(primary_key=True)
@@ -58,6 +62,8 @@ class Evidence(Base):
     payload_sha256: Mapped[str] = mapped_column(ForeignKey("payloads.payload_sha256"))
     """The bytes this state is about: those of the trajectory, or a later version of them."""
     body: Mapped[JsonObject]
+    is_late: Mapped[bool] = mapped_column(server_default=false())
+    """The source changed its judgement or the bytes after they had been stored."""
     recorded_at: Mapped[RecordedAt]
 
 

@@ -6,7 +6,7 @@ Rows of these tables mirror the source and may be refreshed from it; everything 
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import BigInteger, Enum, ForeignKey, Index, UniqueConstraint, text
+from sqlalchemy import BigInteger, Enum, ForeignKey, Index, UniqueConstraint, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.store.models.base import Base, JsonObject, RecordedAt, Serial
@@ -24,7 +24,7 @@ class LedgerState(StrEnum):
     FAILED = "failed"
     """The last try failed and another one is due at `next_try_at`."""
     GONE = "gone"
-    """The source has no such object and will not have one; `reason` says how we know."""
+    """The source has no such object and will not have one, or SN15 no longer counts the run; `reason` says which."""
 
 
 class Race(Base):
@@ -41,8 +41,14 @@ class Race(Base):
     completed_at: Mapped[datetime | None]
     source: Mapped[JsonObject]
     """The listing as the source gave it, unknown fields included."""
+    is_cancelled: Mapped[bool] = mapped_column(server_default=false())
+    """It was called off: its runs will never be released."""
+    complete_since: Mapped[datetime | None]
+    """When it was first listed as complete: what was read of its agents before is out of date."""
     walked_at: Mapped[datetime | None]
     """When every run of the completed race had been listed; None while there may be more."""
+    read_at: Mapped[datetime | None]
+    """When it was last listed again after that; None while it has not been."""
 
 
 class AgentVersion(Base):
@@ -57,6 +63,8 @@ class AgentVersion(Base):
     family: Mapped[str]
     """Unit of independence between agents: the miner's hotkey, or the version itself where none is given."""
     source: Mapped[JsonObject]
+    read_at: Mapped[datetime | None]
+    """When its runs were last listed, whatever came of it; None before."""
 
 
 class EvaluationRun(Base):
@@ -82,7 +90,11 @@ class EvaluationRun(Base):
     completed_at: Mapped[datetime | None]
     source: Mapped[JsonObject]
     listed_at: Mapped[datetime | None]
-    """When all items of the finished run were in the ledger; None while there may be more."""
+    """When its items were last listed whole; None while there may be more, or the run is listed otherwise since."""
+    next_listing_at: Mapped[datetime | None]
+    """When to ask again for items that were withheld or not all there; None where nothing speaks against it."""
+    listing_attempts: Mapped[int] = mapped_column(server_default="0")
+    """How often in a row its items were not all given."""
 
 
 class Problem(Base):
@@ -130,7 +142,10 @@ class LedgerItem(Base):
         )
     )
     reason: Mapped[str | None]
-    """Why the last try gave nothing, as a `source.Refusal` value; None when none was made or the item is fetched."""
+    """Why it stands so: a `source.Refusal` value, or a `domain.tombstones` one where SN15 no longer counts the run.
+
+    None when nothing was refused. On a fetched item: what became of asking for it again.
+    """
     attempts: Mapped[int] = mapped_column(server_default="0")
     next_try_at: Mapped[datetime]
     """When the item may be asked for; in the future also while a claim on it runs."""
@@ -138,6 +153,8 @@ class LedgerItem(Base):
     """The message whose handler is at work on it; delivered again, the same message may go on at once."""
     listed_at: Mapped[RecordedAt]
     fetched_at: Mapped[datetime | None]
+    updated_at: Mapped[datetime | None]
+    """When the source says that the item was last written; None where it does not say."""
     etag: Mapped[str | None]
     """Entity tag the bytes came with, to ask for them again only if they have changed; None where none was given."""
 

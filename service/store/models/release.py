@@ -22,6 +22,16 @@ class Snapshot(Base):
     published_at: Mapped[RecordedAt]
 
 
+class SnapshotMark(Base):
+    """Up to where late truth has been written into the status of one snapshot."""
+
+    __tablename__ = "snapshot_marks"
+
+    snapshot_id: Mapped[str] = mapped_column(ForeignKey("snapshots.snapshot_id"), primary_key=True)
+    late_known: Mapped[int] = mapped_column(BigInteger)
+    """Number of tombstones and late states of the evidence that the status takes in."""
+
+
 class SnapshotRow(Base):
     """One trajectory in one snapshot. The publication history that pools must respect is read from here."""
 
