@@ -19,7 +19,7 @@ from service.errors import SluiceError
 from service.store import walks
 from service.store.engine import reading
 from service.store.leases import LeaseName
-from workers import chain
+from workers import chain, watch
 from workers.context import Context
 from workers.leadership import held
 from workers.subscribe import walk
@@ -68,7 +68,11 @@ def sweep_once(context: Context) -> None:
 def loops(settings: Settings) -> tuple[Loop, ...]:
     """The loops of one worker process."""
     always = (Loop(LeaseName.SUBSCRIBE, Subscriber()), Loop(LeaseName.SWEEP, sweep_once, rest_share=4.0))
-    return (*always, *([Loop(LeaseName.CHAIN, chain.follow)] if settings.subtensor else ()))
+    asked_for = (
+        *([Loop(LeaseName.CHAIN, chain.follow)] if settings.subtensor else ()),
+        *([Loop(LeaseName.WATCH, watch.follow)] if watch.is_wanted(settings) else ()),
+    )
+    return (*always, *asked_for)
 
 
 def start(context: Context, threads: ThreadPoolExecutor) -> list[Future[None]]:

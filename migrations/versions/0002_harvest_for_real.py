@@ -45,8 +45,8 @@ def upgrade() -> None:
         sa.Column("size_bytes", sa.BigInteger(), nullable=False),
         sa.Column("status", sa.String(), nullable=True),
         sa.Column("defects", postgresql.ARRAY(sa.TEXT()), nullable=False),
-        sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("graded_at", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("envelope_id", name=op.f("pk_local_envelopes")),
@@ -87,6 +87,7 @@ def upgrade() -> None:
         sa.Column("head_sha256", sa.String(), nullable=False),
         sa.Column("head_bytes", sa.Integer(), nullable=False),
         sa.Column("tail_sha256", sa.String(), nullable=False),
+        sa.Column("garbage_lines", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("position_id", name=op.f("pk_tail_positions")),
         sa.UniqueConstraint(

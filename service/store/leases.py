@@ -16,6 +16,7 @@ class LeaseName(StrEnum):
     SUBSCRIBE = "subscribe"
     SWEEP = "sweep"
     CHAIN = "chain"
+    WATCH = "watch"
     CLUSTER = "cluster"
     PUBLICATION = "publication"
     """Assign and snapshot, which must not run beside each other: pools follow from what was published."""

@@ -40,8 +40,8 @@ class LocalEnvelope(Base):
     size_bytes: Mapped[int] = mapped_column(BigInteger)
     status: Mapped[str | None]
     defects: Mapped[list[str]] = mapped_column(ARRAY(TEXT))
-    started_at: Mapped[datetime | None]
-    ended_at: Mapped[datetime | None]
+    started_at: Mapped[Moment]
+    ended_at: Mapped[Moment]
     """With `started_at`, when the item ran: by its own time stamps, or by when the line came and the time it took."""
     seen_at: Mapped[Moment]
     graded_at: Mapped[datetime | None]
@@ -113,4 +113,6 @@ class TailPosition(Base):
     head_bytes: Mapped[int]
     tail_sha256: Mapped[str]
     """Of the last bytes before the offset: another content there is another file."""
+    garbage_lines: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    """Lines of the proxy's log that do not fit its format."""
     updated_at: Mapped[Moment]
