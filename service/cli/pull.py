@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from service.cli import naming
+from service.cli.marks import marks_in, marks_in_words
 from service.cli.options import AsJson
 from service.cli.output import note, print_json
 from service.domain.manifest import (
@@ -51,8 +52,12 @@ def command(snapshot_id: Id, url: Url, dest: Dest, as_json: AsJson = False) -> N
             fault = f"{error.filename or dest} cannot be used: {error.strerror or error}"
             raise SluiceError(ErrorCode.BAD_INPUT, fault) from error
     note(f"{len(manifest.files)} files verified")
+    marks = marks_in((dest / STATUS_NAME).read_bytes())
+    if marks:
+        note(f"warning: SN15 has changed its word on rows of this snapshot: {marks_in_words(marks)}; see {STATUS_NAME}")
     if as_json:
-        print_json({"snapshot_id": snapshot_id, "dest": str(dest), "rows": manifest.rows, "files": len(manifest.files)})
+        told = {"snapshot_id": snapshot_id, "dest": str(dest), "rows": manifest.rows, "files": len(manifest.files)}
+        print_json(told | {"marks": marks})
     else:
         typer.echo(str(dest))
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from service.cli import naming
 from service.cli.joined import Joined, joined
+from service.cli.marks import marks_in_words, marks_of
 from service.cli.options import AsJson, DataDir, settings
 from service.cli.output import note, print_json, print_table
 from service.cli.reaudit import reaudit
@@ -68,15 +69,22 @@ def create(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 def listing(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List the published snapshots, newest first."""
     with joined(settings(data_dir=data_dir)) as at, reading(at.engine) as session:
-        rows = [asdict(figures(each)) | {"published_at": each.published_at} for each in snapshots.listing(session)]
+        files = FileStore(at.settings.snapshot_dir)
+        rows = [
+            asdict(figures(each)) | {"published_at": each.published_at, "marks": marks_of(files, each.snapshot_id)}
+            for each in snapshots.listing(session)
+        ]
     if as_json:
         print_json({"snapshots": [row | {"published_at": row["published_at"].isoformat()} for row in rows]})
         return
     shown = [
-        (row["id"], row["rows"]["train"], row["rows"]["eval"], row["audit"]["ok"], f"{row['published_at']:%F %T %Z}")
+        (
+            *(row["id"], row["rows"]["train"], row["rows"]["eval"], row["audit"]["ok"]),
+            *(f"{row['published_at']:%F %T %Z}", marks_in_words(row["marks"]) or "none"),
+        )
         for row in rows
     ]
-    print_table("Snapshots", ("id", "train", "eval", "audit ok", "published"), shown)
+    print_table("Snapshots", ("id", "train", "eval", "audit ok", "published", "marks"), shown)
 
 
 @app.command("audit")
@@ -86,8 +94,11 @@ def audit(snapshot_id: SnapshotId, data_dir: DataDir = None, as_json: AsJson = F
         files = FileStore(at.settings.snapshot_dir)
         snapshot_id = naming.find(snapshot_id, files.ids())
         report = reaudit(at.engine, files, snapshot_id)
+        marks = marks_of(files, snapshot_id)
+    if marks:
+        note(f"marked since it was published: {marks_in_words(marks)}; see its status")
     if as_json:
-        print_json({"snapshot_id": snapshot_id} | report.to_json())
+        print_json({"snapshot_id": snapshot_id, "marks": marks} | report.to_json())
     else:
         rows = [
             (each.name, "ok" if each.ok else "FAILED", each.count, " ".join(each.examples)) for each in report.checks

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from service.domain.canonical import digest
+from service.domain.marks import marked
 from service.domain.records import LICENCE_UNKNOWN, ROW_SCHEMA_VERSION, Config, Split
 from service.domain.selection import SELECTION_1, SelectionPolicy
 
@@ -175,7 +176,8 @@ def document(value: object) -> bytes:
 
 def initial_status() -> dict[str, Any]:
     """Status of a snapshot nothing has been learned about yet; `status.json` is the one file that may change."""
-    return {"state": "published", "invalidated_runs": [], "contaminated_by": [], "redacted_rows": []}
+    nothing: dict[str, Any] = {"contaminated_by": [], "redacted_rows": []}
+    return marked(nothing, ())
 
 
 def dataset_card(manifest: Manifest) -> str:
