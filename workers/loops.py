@@ -22,6 +22,7 @@ from service.store.leases import LeaseName
 from workers import chain, watch
 from workers.context import Context
 from workers.leadership import held
+from workers.marking import mark
 from workers.subscribe import walk
 from workers.sweep import sweep
 
@@ -61,8 +62,9 @@ class Subscriber:
 
 
 def sweep_once(context: Context) -> None:
-    """Send what is due."""
+    """Send what is due, and mark what was published."""
     sweep(context)
+    mark(context)
 
 
 def loops(settings: Settings) -> tuple[Loop, ...]:
