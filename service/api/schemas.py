@@ -238,12 +238,23 @@ class SnapshotDetail(SnapshotItem):
     files: list[SnapshotFile]
 
 
+class RowMarks(Wire):
+    """The rows of a snapshot that one thing has become known of."""
+
+    rows: int
+    since: datetime
+    trajectory_keys: list[str]
+
+
 class SnapshotStatus(Wire):
     """What has been learned about a snapshot since it was published."""
 
     model_config = ConfigDict(extra="allow")
 
     state: str
+    """`published`, or `marked` when something has become known of its rows."""
+    marks: dict[str, RowMarks] = {}
+    """Rows by reason: SN15 no longer counts them, or says otherwise of them than when the snapshot was made."""
     invalidated_runs: list[str]
     contaminated_by: list[str]
     redacted_rows: list[str]
