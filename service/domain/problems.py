@@ -32,8 +32,8 @@ class FamilyReport(NamedTuple):
     query: str | None
     answer: tuple[str, ...]
     success: bool
-    is_imported: bool = False
-    """Out of a file that anyone may have written: it speaks where no one else does, and confirms nothing."""
+    is_hearsay: bool = False
+    """Out of a file, of an agent that only the file names: it speaks where no one else does, and confirms nothing."""
 
 
 class QueryReport(NamedTuple):
@@ -68,14 +68,14 @@ class WinnerIds(NamedTuple):
 
 def describe(problem: PublishedProblem, reports: Sequence[FamilyReport], plan: LeakPlan) -> ProblemFacts:
     """Put together what the leak graph needs to know of a problem."""
-    harvested = [one for one in reports if not one.is_imported]
-    imported = [one for one in reports if one.is_imported]
-    query = confirm_query(_said(harvested), problem.query, plan)
+    heard = [one for one in reports if not one.is_hearsay]
+    hearsay = [one for one in reports if one.is_hearsay]
+    query = confirm_query(_said(heard), problem.query, plan)
     if query.query is None:
-        query = ConfirmedQuery(confirm_query(_said(imported), None, plan).query, confirmed=False)
+        query = ConfirmedQuery(confirm_query(_said(hearsay), None, plan).query, confirmed=False)
     positions = _scored_positions(problem)
-    winners = winner_ids(_won(harvested, positions), plan)
-    suspect = {product_id for win in _won(imported, positions) for product_id in win.answer[: win.positions]}
+    winners = winner_ids(_won(heard, positions), plan)
+    suspect = {product_id for win in _won(hearsay, positions) for product_id in win.answer[: win.positions]}
     return ProblemFacts(
         problem_id=problem.problem_id,
         kind=problem.kind,

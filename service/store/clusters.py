@@ -40,8 +40,8 @@ class Report(NamedTuple):
     query: str | None
     answer: tuple[str, ...]
     success: bool
-    is_imported: bool
-    """Out of a file, and not from the source."""
+    is_hearsay: bool
+    """Out of a file, of an agent whom nobody but the file names."""
 
 
 class MemberRow(NamedTuple):
@@ -84,11 +84,10 @@ def reports(session: Session, rules_digest: str, revision: int) -> Iterable[Repo
     """
     verdict = current(rules_digest, revision)
     success = func.coalesce(verdict.c.evidence["judgement"]["success"].as_boolean(), False)
-    imported = EvaluationRun.phase == IMPORTED
+    vouched = func.coalesce(AgentVersion.source["is_vouched"].as_boolean(), False)
+    hearsay = (EvaluationRun.phase == IMPORTED) & ~vouched
     rows = session.execute(
-        select(
-            Trajectory.problem_id, AgentVersion.family, verdict.c.reported_query, verdict.c.answer, success, imported
-        )
+        select(Trajectory.problem_id, AgentVersion.family, verdict.c.reported_query, verdict.c.answer, success, hearsay)
         .join(Trajectory, Trajectory.trajectory_id == verdict.c.trajectory_id)
         .join(EvaluationRun, EvaluationRun.eval_run_id == Trajectory.eval_run_id)
         .join(AgentVersion, AgentVersion.agent_version_id == EvaluationRun.agent_version_id)
@@ -96,8 +95,8 @@ def reports(session: Session, rules_digest: str, revision: int) -> Iterable[Repo
         .distinct()
         .order_by(Trajectory.problem_id, AgentVersion.family)
     )
-    for problem_id, family, query, answer, won, is_imported in rows:
-        yield Report(problem_id, family, query, tuple(answer), won, is_imported)
+    for problem_id, family, query, answer, won, is_hearsay in rows:
+        yield Report(problem_id, family, query, tuple(answer), won, is_hearsay)
 
 
 def save(

@@ -74,7 +74,7 @@ def _copy(session: Session, model: Any, columns: Sequence[str], rows: Sequence[S
 
 def _agents(rows: Sequence[Imported]) -> list[tuple[Any, ...]]:
     agents = sorted({row.agent for row in rows})
-    return [(one.agent_version_id, one.name, one.family, Jsonb({})) for one in agents]
+    return [(one.agent_version_id, one.name, one.family, Jsonb({"is_vouched": one.is_vouched})) for one in agents]
 
 
 def _run(row: Imported, now: datetime) -> tuple[Any, ...]:

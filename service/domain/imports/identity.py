@@ -30,15 +30,26 @@ class Naming(NamedTuple):
     family: str | None = None
 
 
-def agent_of(row: Mapping[str, Any], document: Mapping[str, Any], naming: Naming) -> tuple[str, str, str]:
-    """Id, name and family of the agent version behind a row.
+class Agent(NamedTuple):
+    """An agent version that imported rows are of."""
+
+    agent_version_id: str
+    name: str
+    family: str
+    is_vouched: bool
+    """The importer names it, not only the file: a file could name any number of agents to back itself up."""
+
+
+def agent_of(row: Mapping[str, Any], document: Mapping[str, Any], naming: Naming) -> Agent:
+    """The agent version behind a row.
 
     A family that the importer names is taken as it is: it may be a miner's, whose agent the importer knows this to be.
     """
     said = naming.agent or next(_agent_names(row, document), None) or UNNAMED
     name = said[:MAX_NAME_CHARACTERS]
     family = naming.family or f"{PREFIX}{name.partition('@')[0]}"
-    return f"{PREFIX}{digest([name, family])[:40]}", name, family
+    is_vouched = naming != Naming()
+    return Agent(f"{PREFIX}{digest([name, family, is_vouched])[:40]}", name, family, is_vouched)
 
 
 def _agent_names(row: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[str]:

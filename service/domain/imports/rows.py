@@ -8,13 +8,13 @@ difference.
 import hashlib
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from service.domain import atif_wire, turns
 from service.domain.imports.formats import KINDS, Format, Refused, RowFault, format_of
-from service.domain.imports.identity import Naming, agent_of, problem_of
+from service.domain.imports.identity import Agent, Naming, agent_of, problem_of
 from service.domain.lenient import Defect
 from service.domain.trajectory import LARGEST_PAYLOAD_BYTES, ExecutionKind, Judgement, parse
 
@@ -23,14 +23,6 @@ DEEPEST_ROW = 100
 MAX_LABEL_CHARACTERS = 200
 MAX_COUNT = 2**31 - 1
 _STEPS_FIELD = {Format.ENVELOPE: "dialogue", Format.ATIF: "steps", Format.MESSAGES: "messages"}
-
-
-class Agent(NamedTuple):
-    """Who made a trajectory, as far as the file or its importer says."""
-
-    agent_version_id: str
-    name: str
-    family: str
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -100,7 +92,7 @@ def _read(line: bytes, row: dict[str, Any], found: Format, naming: Naming) -> Im
         format=found,
         row_sha256=digest,
         eval_run_id=f"import:{digest[:40]}",
-        agent=Agent(*agent_of(row, document, naming)),
+        agent=agent_of(row, document, naming),
         problem_id=problem_id,
         kind=KINDS[found],
         payload=payload,
