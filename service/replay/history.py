@@ -23,6 +23,7 @@ def leaderboard(archive: Archive, board: Suite, limit: int, offset: int) -> Json
             "miner_hotkey": agent.miner_hotkey,
             "version_number": agent.version_number,
             "final_score": score,
+            "is_discarded": agent.is_discarded,
             "is_current_top": rank == 1,
         }
         for rank, (score, agent) in enumerate(scored, 1)

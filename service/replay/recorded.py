@@ -52,6 +52,8 @@ class Race:
     created_at: datetime
     started_at: datetime | None
     completed_at: datetime | None
+    is_revealed: bool = True
+    """False while an embargo after completion lasts."""
     seed_commitment: dict[str, Any] | None = None
     """The record of its world seed as it reads once all is revealed; None for a race without one."""
 
@@ -73,6 +75,7 @@ class AgentVersion:
     suite_id: int
     submitted_at: datetime
     code: bytes | None
+    is_discarded: bool = False
     code_available_at: datetime | None = None
     """When its code becomes public; None: with the end of its last race."""
 
@@ -88,6 +91,8 @@ class LegacyItem:
     category: str | None
     update: dict[str, Any]
     packed: bytes | None
+    updated_at: datetime | None = None
+    """When the result was last written; None: when the run was complete."""
 
     @property
     def score(self) -> float | None:
@@ -126,6 +131,9 @@ class Run:
     claimed_at: datetime
     completed_at: datetime
     items: tuple[LegacyItem, ...] | tuple[EpisodeItem, ...]
+    status: str = "SUCCESS"
+    is_included: bool = True
+    invalidated_at: datetime | None = None
 
     @property
     def score(self) -> float:
@@ -159,9 +167,23 @@ class Archive:
             else:
                 self.episodes[item.episode_result_id] = (run, item)
 
+    def replace(self, run: Run) -> None:
+        """File a run anew, whose listing or items have changed."""
+        self.forget(run)
+        of_agent = self.runs_of[run.agent_version_id]
+        place = next(at for at, old in enumerate(of_agent) if old.eval_run_id == run.eval_run_id)
+        self.add(run)
+        of_agent[place] = of_agent.pop()
+
+    def forget(self, run: Run) -> None:
+        """Withdraw every object of a run that is filed here."""
+        self.legacy = {key: item for key, item in self.legacy.items() if key[0] != run.eval_run_id}
+        self.episodes = {key: of for key, of in self.episodes.items() if of[0].eval_run_id != run.eval_run_id}
+
     def withheld(self, run: Run) -> bool:
-        """Whether the run belongs to a race that has not completed."""
-        return run.race_id is not None and self.races[run.race_id].in_flight
+        """Whether the run belongs to a race that has not completed, or has and is still to be revealed."""
+        race = self.races[run.race_id] if run.race_id is not None else None
+        return race is not None and (race.in_flight or not race.is_revealed)
 
     def qualifiers(self, race_id: str) -> list[tuple[AgentVersion, Run]]:
         """The agent versions that raced, each with its first run, best score first."""
