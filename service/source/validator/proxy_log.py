@@ -57,8 +57,6 @@ def compile_format(text: str) -> LogFormat:
     text = COMBINED if text.strip() == "combined" else _bare(text)
     pieces = list(_VARIABLE.finditer(text))
     names = [piece[1] or piece[2] for piece in pieces]
-    ends = [piece.start() for piece in pieces[1:]] + [len(text)]
-    fields = tuple((name, text[piece.end() : end]) for name, piece, end in zip(names, pieces, ends, strict=True))
     for wanted, what in ((_TIMES, "when"), (_TARGETS, "what")):
         if not wanted.intersection(names):
             raise SluiceError(
@@ -66,6 +64,8 @@ def compile_format(text: str) -> LogFormat:
                 f"the proxy log's format does not say {what} was asked: it needs one of "
                 + ", ".join(f"${name}" for name in sorted(wanted)),
             )
+    ends = [piece.start() for piece in pieces[1:]] + [len(text)]
+    fields = tuple((name, text[piece.end() : end]) for name, piece, end in zip(names, pieces, ends, strict=True))
     for (name, literal), (follower, _) in pairwise(fields):
         if not literal:
             raise SluiceError(
@@ -163,15 +163,12 @@ def _plain(text: str) -> str:
         return text
 
     def spelled(found: re.Match[str]) -> str:
-        if found[1]:
-            return chr(int(found[1], 16))
-        return chr(int(found[2], 16)) if found[2] else _LETTERS.get(found[3], found[3])
+        if found[1]:  # a byte, of which several may make one character
+            return bytes([int(found[1], 16)]).decode("utf-8", "surrogateescape")
+        character = chr(int(found[2], 16)) if found[2] else _LETTERS.get(found[3], found[3])
+        return "\ufffd" if "\ud800" <= character <= "\udfff" else character
 
-    plain = _ESCAPED.sub(spelled, text)
-    try:
-        return plain.encode("latin-1").decode("utf-8", "replace")  # the default escapes bytes, not characters
-    except UnicodeEncodeError:
-        return plain.encode("utf-8", "replace").decode("utf-8", "replace")
+    return _ESCAPED.sub(spelled, text).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _target(values: Mapping[str, str]) -> tuple[str | None, str | None]:
