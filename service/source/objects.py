@@ -135,9 +135,18 @@ class ObjectHosts:
         host = parts.hostname
         if host in self.configured:
             return parts.scheme in ("http", "https")
-        if host == self.api_host or {host, self.api_host} <= LOOPBACK_HOSTS:
+        if self._is_api(host):
             return parts.scheme in ("https", self.api_scheme)
         return parts.scheme == "https" and parts.port in (None, 443) and _S3_HOST.fullmatch(host) is not None
+
+    def expects(self, url: str) -> bool:
+        """Whether its host was named by whoever set this up, so that it may well be in a private network."""
+        parts = _split(url)
+        host = parts.hostname if parts else None
+        return host is not None and (host in self.configured or self._is_api(host))
+
+    def _is_api(self, host: str) -> bool:
+        return host == self.api_host or {host, self.api_host} <= LOOPBACK_HOSTS
 
 
 def redirect_target(url: str, location: str) -> str | None:

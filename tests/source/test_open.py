@@ -5,7 +5,6 @@ from redis import Redis
 from service.config import Settings
 from service.replay.server import Replay
 from service.source import open_source
-from service.source.calls import open_client
 
 
 def test_a_loopback_source_is_not_throttled(replay: Replay, redis_url: str) -> None:
@@ -19,9 +18,3 @@ def test_a_rate_is_kept_in_redis_under_the_host(replay: Replay, redis_url: str) 
     source = open_source(Settings(source_url=replay.url, rate_per_minute=600), redis_url)
     assert len(source.suites()) == 2
     assert Redis.from_url(redis_url).keys() == [b"sluice:budget:127.0.0.1"]
-
-
-def test_the_client_names_itself_and_follows_nothing() -> None:
-    with open_client() as client:
-        assert client.headers["User-Agent"].startswith("sluice-sn15/")
-        assert not client.follow_redirects

@@ -5,7 +5,6 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import httpx
 import msgspec
 import pytest
 
@@ -181,7 +180,7 @@ def test_names_nobody_knows_are_refused_by_name(source: OroSource, target: Fetch
 
 
 def test_no_server_is_a_refusal_too(target: FetchTarget) -> None:
-    with httpx.Client() as client:
+    with open_client() as client:
         source = OroSource("http://127.0.0.1:9", Unthrottled(), client, backoff_seconds=0.0)
         answer = source.fetch(target)
         with pytest.raises(SourceRefused, match="unreachable"):
