@@ -19,7 +19,7 @@ from service.errors import SluiceError
 from service.store import walks
 from service.store.engine import reading
 from service.store.leases import LeaseName
-from workers import chain, watch
+from workers import agent_code, chain, watch
 from workers.context import Context
 from workers.leadership import held
 from workers.marking import mark
@@ -59,6 +59,7 @@ class Subscriber:
             self._begun_at_start = begun
         if begun == self._begun_at_start or idle_seconds is None or idle_seconds >= context.settings.poll_seconds:
             walk(context)
+            agent_code.collect(context)
 
 
 def sweep_once(context: Context) -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -20,11 +21,12 @@ from service.domain.trajectory import ExecutionKind
 from service.errors import SluiceError
 from service.source.calls import SourceRefused
 from service.source.listing import VOLATILE_RUN_FIELDS, AgentListing, RaceListing, RunListing
+from service.source.publications import agents_of
 from service.source.refusals import Refusal
 from service.store import ledger, listings, relisting, rereading, resting, tombstones, walks
 from service.store.engine import is_about_values, transaction
 from service.store.models import Base
-from workers import listed
+from workers import listed, standings
 from workers.context import Context
 from workers.retries import listing_due
 
@@ -92,12 +94,14 @@ def _walk_source(context: Context, seen: Walk) -> list[RaceListing]:
     seen.spare_requests -= len(again)
     _save([listed.problem(problem) for problem in context.source.problems()], listings.save_problems, context, seen)
     races = list(context.source.races(skip={reading.name for reading in walked} - again))
-    board = list(context.source.agents())
+    standing = list(context.source.leaderboards())
+    board = agents_of(standing)
     racing = {agent.agent_version_id: agent for race in races for agent in race.agents}
     agents = {agent.agent_version_id: agent for agent in board if agent.agent_version_id not in read} | racing
     at = context.now()
     _save([listed.race(race, at) for race in races], listings.save_races, context, seen)
     _save([listed.agent(agent) for agent in agents.values()], listings.save_agents, context, seen)
+    standings.mirror(races, standing, context, partial(_save, context=context, seen=seen))
     _take_words(board, races, again, context)
     _walk_agents(races, context, seen)
     with transaction(context.engine) as session:

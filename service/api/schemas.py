@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
+from service.domain.commitment import Check, CommitmentState, Result
 from service.domain.records import trajectory_key
 
 
@@ -87,6 +88,14 @@ class Stats(Wire):
     """Counts by the dimensions asked for with `by`; null without it."""
 
 
+class SeedCommitment(Wire):
+    """How the commitment to a race's world seed stands."""
+
+    state: CommitmentState
+    checks: dict[Check, Result]
+    """What was checked, by name. `drand_signature` never is: ask a drand client."""
+
+
 class Race(Wire):
     """One SN15 race and how far its harvest has come."""
 
@@ -99,6 +108,8 @@ class Race(Wire):
     agents: int
     ledger: dict[str, int]
     """Items by state."""
+    seed_commitment: SeedCommitment | None
+    """Null for a race that has none, or was not asked about yet."""
 
 
 class Races(Wire):

@@ -175,6 +175,14 @@ def read(source: Mapping[str, Any]) -> Commitment:
     return Commitment(**told | {name: _utc(value) for name, value in moments.items()})
 
 
+def qualifying_closes_at(race: Mapping[str, Any]) -> datetime | None:
+    """When qualifying for a race closes, as its listing says; None where it does not."""
+    try:
+        return _utc(msgspec.convert(race.get("qualifying_closes_at"), datetime))
+    except msgspec.ValidationError:
+        return None
+
+
 def _utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 

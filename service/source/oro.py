@@ -7,15 +7,15 @@ raises nothing but STOPPING: what it cannot get is a `Refused` with its cause.
 import threading
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlsplit
-
-import httpx
 
 from service.domain.trajectory import ExecutionKind
 from service.source import publications, rows
 from service.source.budget import Budget
 from service.source.calls import Calls, No
+from service.source.connections import Connections
 from service.source.decoding import Malformed, Row, decode
 from service.source.listing import (
     AgentListing,
@@ -44,7 +44,7 @@ class OroSource:
         self,
         base_url: str,
         budget: Budget,
-        client: httpx.Client,
+        client: Connections,
         object_hosts: Iterable[str] = (),
         backoff_seconds: float = 0.5,
         stopping: threading.Event | None = None,
@@ -73,17 +73,13 @@ class OroSource:
             if race_id not in seen and race_id not in skip:
                 yield from self._race(self._reader.linked(f"/races/{_segment(race_id)}"), seen)
 
-    def agents(self) -> Iterator[AgentListing]:
+    def agents(self) -> list[AgentListing]:
         """Every agent version on the leaderboard of any suite, those that never raced included; each once."""
-        seen: set[str] = set()
-        for standing in self.leaderboards():
-            if standing.agent.agent_version_id not in seen:
-                seen.add(standing.agent.agent_version_id)
-                yield standing.agent
+        return publications.agents_of(self.leaderboards())
 
     def leaderboards(self) -> Iterator[Standing]:
-        """The standings of every suite that `suites` or `problems` listed last, where they were ever asked for."""
-        for suite in list(self._suites.values()) or self.suites():
+        """The standings of every known suite, and of all suites where none is known yet."""
+        for suite in self.known_suites() or self.suites():
             yield from publications.leaderboard(self._reader, self.oddities, suite)
 
     def seed_commitment(self, race_id: str) -> SeedRecord | None:
@@ -101,6 +97,11 @@ class OroSource:
             self._suites = {suite.suite_id: suite for suite in listed}
             self._missing_suites -= self._suites.keys()
         return listed
+
+    def known_suites(self) -> list[SuiteListing]:
+        """The suites that `suites` or `problems` listed last; asks for nothing."""
+        with self._kept:
+            return list(self._suites.values())
 
     def problems(self) -> Iterator[ProblemListing]:
         """The public problems of all suites. Race problems come from a hidden bank and are in none."""
@@ -247,11 +248,11 @@ class OroSource:
                 return No(Refusal.UNREADABLE_ANSWER).refused()
             if not self._hosts.allows(url):
                 return No(Refusal.FORBIDDEN_HOST).refused()
-            given = self._calls.follow(url, etag)
+            given = self._calls.follow(url, etag, public_only=not self._hosts.expects(url))
             if not isinstance(given, No):
                 return given
-            if given.status != httpx.codes.FORBIDDEN:
-                return given.refused(Refusal.NO_OBJECT if given.status == httpx.codes.NOT_FOUND else None)
+            if given.status != HTTPStatus.FORBIDDEN:
+                return given.refused(Refusal.NO_OBJECT if given.status == HTTPStatus.NOT_FOUND else None)
         return No(Refusal.EXPIRED_URL).refused()
 
 

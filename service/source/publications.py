@@ -1,6 +1,6 @@
 """What the source publishes around its runs: standings, seed commitments, when code is released. Stores nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -64,6 +64,14 @@ class CodeRelease:
 
     is_released: bool
     available_at: datetime | None
+
+
+def agents_of(standings: Iterable[Standing]) -> list[AgentListing]:
+    """The agent versions on any of the leaderboards, each once."""
+    agents: dict[str, AgentListing] = {}
+    for standing in standings:
+        agents.setdefault(standing.agent.agent_version_id, standing.agent)
+    return list(agents.values())
 
 
 def race_standing(agent: AgentListing) -> RaceStanding:

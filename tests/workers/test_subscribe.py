@@ -10,6 +10,7 @@ from service.errors import SluiceError
 from service.replay.faults import Fault
 from service.replay.server import Replay
 from service.source.listing import AgentListing
+from service.source.publications import Standing
 from service.store import walks
 from service.store.engine import reading
 from service.store.models import EvaluationRun, LedgerItem, Race
@@ -93,15 +94,16 @@ def test_a_source_that_is_away_breaks_the_walk_off_with_its_reason(context: Cont
 def test_a_row_the_database_does_not_take_holds_up_no_other(
     context: Context, replay: Replay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agents = context.source.agents
+    leaderboards = context.source.leaderboards
 
-    def one_impossible() -> Iterator[AgentListing]:
-        yield AgentListing(
+    def one_impossible() -> Iterator[Standing]:
+        agent = AgentListing(
             agent_version_id="x" * 1_000_000, agent_name=None, miner_hotkey=None, version_number=2**40, raw={}
         )
-        yield from agents()
+        yield Standing(3, agent)
+        yield from leaderboards()
 
-    monkeypatch.setattr(type(context.source), "agents", lambda _: one_impossible())
+    monkeypatch.setattr(type(context.source), "leaderboards", lambda _: one_impossible())
     walk(context)
     assert listed(context) == in_archive(replay)
     with reading(context.engine) as session:

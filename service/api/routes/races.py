@@ -1,10 +1,10 @@
-"""`/v1/races`: what the source has run, and how far the harvest of each race has come."""
+"""`/v1/races`: what the source has run, how far the harvest of each has come, and how its seed commitment stands."""
 
 from fastapi import APIRouter
 
 from service.api.context import Reading
 from service.api.schemas import Race, Races
-from service.store import race_figures
+from service.store import race_figures, standings
 
 router = APIRouter(tags=["corpus"])
 
@@ -12,4 +12,6 @@ router = APIRouter(tags=["corpus"])
 @router.get("/v1/races")
 def races(session: Reading) -> Races:
     """All races, newest first."""
-    return Races(races=[Race.model_validate(race) for race in race_figures.races(session)])
+    seeds = {race_id: found._asdict() for race_id, found in standings.verifications(session).items()}
+    rows = [race._asdict() | {"seed_commitment": seeds.get(race.race_id)} for race in race_figures.races(session)]
+    return Races(races=[Race.model_validate(row) for row in rows])
