@@ -190,7 +190,7 @@ class _ProxyLog(_Source):
             for line, served in read
             if served is not None
         ]
-        local.add_lines(session, rows)
+        local.add_lines(session, rows, now)
         garbage = len(read) - len(rows)
         if garbage and not self._has_garbage:
             self._has_garbage = True

@@ -107,10 +107,12 @@ def upgrade() -> None:
         sa.Column("body_bytes", sa.BigInteger(), nullable=True),
         sa.Column("request_bytes", sa.BigInteger(), nullable=True),
         sa.Column("seconds", sa.Double(), nullable=True),
+        sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("line_id", name=op.f("pk_witness_lines")),
         sa.UniqueConstraint("line_sha256", name=op.f("uq_witness_lines_line_sha256")),
     )
     op.create_index(op.f("ix_witness_lines_at"), "witness_lines", ["at"], unique=False)
+    op.create_index(op.f("ix_witness_lines_seen_at"), "witness_lines", ["seen_at"], unique=False)
     op.create_table(
         "agent_code",
         sa.Column("agent_version_id", sa.String(), nullable=False),
@@ -328,6 +330,7 @@ def downgrade() -> None:
     op.drop_index(op.f("ix_leaderboard_entries_agent_version_id"), table_name="leaderboard_entries")
     op.drop_table("leaderboard_entries")
     op.drop_table("agent_code")
+    op.drop_index(op.f("ix_witness_lines_seen_at"), table_name="witness_lines")
     op.drop_index(op.f("ix_witness_lines_at"), table_name="witness_lines")
     op.drop_table("witness_lines")
     op.drop_table("tail_positions")

@@ -18,7 +18,7 @@ late, and the item is graded again. The source's own corrections come within day
 ROWS_KEPT = timedelta(days=90)
 """What was never released after so long will not be, and what was graded so long ago is of no further use."""
 WITNESS_KEPT = timedelta(days=30)
-"""Requests are compared when their item is released, which is days after they were served at most."""
+"""Requests are compared when their item is released, which is days after they were read at most."""
 MOST_LINES = 20_000
 """Lines that are compared with one item: a proxy that serves 30 requests a second fills eleven minutes with so many."""
 
@@ -187,4 +187,4 @@ def forget(session: Session, now: datetime) -> None:
         session.execute(delete(LocalGrading).where(LocalGrading.trajectory_id.in_(graded)))
     last_use = func.coalesce(LocalEnvelope.graded_at, LocalEnvelope.seen_at)
     session.execute(delete(LocalEnvelope).where(last_use < now - ROWS_KEPT))
-    session.execute(delete(WitnessLine).where(WitnessLine.at < now - WITNESS_KEPT))
+    session.execute(delete(WitnessLine).where(WitnessLine.seen_at < now - WITNESS_KEPT))

@@ -137,15 +137,15 @@ def add_envelopes(session: Session, rows: Iterable[NewEnvelope], now: datetime) 
     )
 
 
-def add_lines(session: Session, rows: Sequence[NewLine]) -> int:
+def add_lines(session: Session, rows: Sequence[NewLine], now: datetime) -> int:
     """Store lines of the proxy's log; gradings they may bear on become due. Returns how many were new."""
     if not rows:
         return 0
     added = copy_missing(
         session,
         WitnessLine.__table__,  # type: ignore[arg-type]
-        NewLine._fields,
-        ((*row[:5], Jsonb(row.arguments), *row[6:]) for row in rows),
+        (*NewLine._fields, "seen_at"),
+        ((*row[:5], Jsonb(row.arguments), *row[6:], now) for row in rows),
     )
     if added:
         times = [row.at for row in rows]

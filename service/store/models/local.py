@@ -68,6 +68,7 @@ class WitnessLine(Base):
     body_bytes: Mapped[int | None] = mapped_column(BigInteger)
     request_bytes: Mapped[int | None] = mapped_column(BigInteger)
     seconds: Mapped[float | None]
+    seen_at: Mapped[datetime] = mapped_column(index=True)
 
 
 class LocalGrading(Base):
