@@ -10,8 +10,9 @@ import msgspec
 from service.domain.actions import Step, ToolCall
 from service.domain.lenient import Defect, Salvage, salvage
 
-ENOUGH_PARTS = 2_001
-"""Turns, calls and results beyond so many are not kept: `trajectory` calls what has as many oversized anyway."""
+ENOUGH_PARTS = 4_001
+"""So many turns, calls and results together are more than any agent makes: two for each step or call that
+`trajectory` allows. A conversation with as many is oversized, and is not read."""
 
 
 class Told(NamedTuple):
@@ -51,7 +52,7 @@ class Turns:
 
     @property
     def full(self) -> bool:
-        """More has been said than any agent can say; the rest need not be read."""
+        """More has been said than any agent says; the rest need not be read."""
         return self._parts >= ENOUGH_PARTS
 
     def flaw(self, defect: Defect) -> None:
@@ -82,7 +83,9 @@ class Turns:
         self.flaw(Defect.BAD_STEP)
 
     def told(self) -> Told:
-        """All of it."""
+        """All of it; nothing of a conversation that is oversized."""
+        if self.full:
+            return Told(None, (), (*self._defects, Defect.OVERSIZED))
         query = storable("\n\n".join(self._query)) if self._query else None
         return Told(query, tuple(_step(place, turn) for place, turn in enumerate(self._turns)), tuple(self._defects))
 
