@@ -1,34 +1,35 @@
 """Artifacts: the request for a presigned URL, the objects behind it, and episode feedback. Embargoes are kept here.
 
-A harvest is two of these requests for each item, so the URLs and the objects are plain Starlette routes: FastAPI's way
-to a handler costs more than all that is done there.
+They are plain Starlette routes, so that FastAPI's way to a handler can be left out (dispatch.py).
 """
 
 import gzip
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
-from hashlib import sha256
 from uuid import UUID
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ValidationError
 from starlette.routing import Route
 
 from service.replay.answers import Denial, Denied, access_denied, json_answer
-from service.replay.lookups import Recorded, agent_named, archive_of, released_at, run_named
+from service.replay.dispatch import entity_tag
+from service.replay.lookups import agent_named, archive_of, released_at, run_named
 from service.replay.presign import Presigner
 from service.replay.recorded import Archive
 from service.replay.shapes import moment
 
-router = APIRouter()
 
-
-@router.get("/v1/public/episode-results/{episode_result_id}/feedback")
-async def episode_feedback(request: Request, archive: Recorded, episode_result_id: UUID) -> Response:
+async def episode_feedback(request: Request) -> Response:
     """A gated episode and an absent one look alike."""
-    run, item = archive.episodes.get(str(episode_result_id), (None, None))
+    archive = archive_of(request)
+    try:
+        episode_result_id = str(UUID(request.path_params["episode_result_id"]))
+    except ValueError:
+        return json_answer({"detail": "no UUID"}, 422)
+    run, item = archive.episodes.get(episode_result_id, (None, None))
     if run is None or item is None or archive.withheld(run):
         raise Denied(Denial.ARTIFACT_NOT_FOUND)
     return _tagged(request, item.packed, "application/json", gzip.decompress)
@@ -104,7 +105,7 @@ async def agent_code(request: Request) -> Response:
 
 def _tagged(request: Request, kept: bytes, media_type: str, read: Callable[[bytes], bytes] = bytes) -> Response:
     """Bytes under a strong entity tag of what is kept of them, or 304 to who holds them."""
-    headers = {"ETag": f'"{sha256(kept).hexdigest()[:32]}"'}
+    headers = {"ETag": entity_tag(kept)}
     if request.headers.get("If-None-Match") == headers["ETag"]:
         return Response(status_code=304, headers=headers)
     return Response(read(kept), media_type=media_type, headers=headers)
@@ -122,5 +123,6 @@ def _is_signed(request: Request) -> bool:
 PLAIN_ROUTES = (
     Route("/v1/public/artifacts/download-url", download_url, methods=["POST"]),
     Route("/objects/logs/{eval_run_id}/{problem_id}.json.gz", problem_logs),
+    Route("/v1/public/episode-results/{episode_result_id}/feedback", episode_feedback),
     Route("/objects/code/{agent_version_id}/agent.py", agent_code),
 )

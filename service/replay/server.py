@@ -46,6 +46,12 @@ def replaying(
 
 def _server(app: ASGIApp) -> uvicorn.Server:
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2, timeout_keep_alive=30
+        app,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        lifespan="off",
+        timeout_graceful_shutdown=2,
+        timeout_keep_alive=30,
     )
     return uvicorn.Server(config)
