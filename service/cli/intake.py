@@ -13,15 +13,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
 
 from service.domain.imports.formats import Format, Refused, RowFault, excerpt, is_newer
 from service.domain.imports.identity import Naming
 from service.domain.imports.rows import LONGEST_ROW_BYTES, Imported, read_row
 from service.source.archives import Archive, ArchiveBroken, ArchiveCaps, Line
 from service.store import imports
-from service.store.engine import is_about_values, transaction
-from service.store.imports import Added
+from service.store.engine import transaction
+from service.store.imports import Added, Unstorable
 
 BATCH_ROWS = 200
 BATCH_BYTES = 8 * 1024 * 1024
@@ -145,12 +144,11 @@ def _read(
             if len(batch) >= BATCH_ROWS or held_bytes >= BATCH_BYTES:
                 store(batch, account)
                 batch, held_bytes = [], 0
-        else:
-            account.file_sha256 = archive.sha256
     except ArchiveBroken as broken:
         account.fault = broken.fault.value
     except OSError as fault:
         account.fault = (fault.strerror or type(fault).__name__).lower()
+    account.file_sha256 = archive.sha256
     store(batch, account)
 
 
@@ -164,7 +162,7 @@ def _rows(archive: Archive) -> Iterator[Line]:
         body = archive.document()
         rows = _document_rows(body) if body is not None else None
         if rows is not None or (body is None and first.body[:1] == b"["):
-            yield from rows or [Line(first.number, None)]
+            yield from [Line(first.number, None)] if rows is None else rows
             return
         lines = archive.lines()
         first = next(lines)
@@ -208,9 +206,7 @@ def _store(engine: Engine, rows: Sequence[_Row], account: Account) -> None:
     try:
         with transaction(engine) as session:
             added: Added = imports.add(session, [row.imported for row in rows], datetime.now(UTC))
-    except DBAPIError as fault:
-        if not is_about_values(fault):
-            raise
+    except Unstorable:
         if len(rows) == 1:
             account.refuse(rows[0].line, RowFault.UNSTORABLE, rows[0].imported.payload)
             return

@@ -8,14 +8,17 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
+import psycopg
 from psycopg.types.json import Jsonb
 from sqlalchemy import Table, select, update
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from service.domain.imports.rows import Imported
 from service.domain.provenance import Evidence
 from service.store import trajectories
 from service.store.copying import copy_missing
+from service.store.engine import is_about_values
 from service.store.models import IMPORTED, AgentVersion, EvaluationRun, Import, LedgerItem, LedgerState, Problem
 from service.store.trajectories import NewTrajectory
 
@@ -32,11 +35,29 @@ class Added(NamedTuple):
     present: int
 
 
+class Unstorable(Exception):
+    """The database takes a value of some row not; the transaction is lost, and the other rows may be tried again."""
+
+
 def add(session: Session, rows: Sequence[Imported], now: datetime) -> Added:
     """Store rows as fetched items with their trajectories. Rows that are stored already add nothing.
 
     Everything is written in order of its key, so that two imports at once wait for each other and never for ever.
+
+    Raises:
+        Unstorable: a row holds what the database does not take.
     """
+    try:
+        return _add(session, rows, now)
+    except psycopg.DataError as fault:  # COPY knows nothing of SQLAlchemy's names
+        raise Unstorable from fault
+    except DBAPIError as fault:
+        if not is_about_values(fault):
+            raise
+        raise Unstorable from fault
+
+
+def _add(session: Session, rows: Sequence[Imported], now: datetime) -> Added:
     distinct = {row.eval_run_id: row for row in rows}
     known = set(
         session.scalars(select(LedgerItem.eval_run_id).where(LedgerItem.eval_run_id.in_(distinct), _has_item_key()))
