@@ -201,6 +201,8 @@ class Content(Wire):
     query: str | None
     steps: list[Step]
     defects: list[str]
+    unknown_fields: list[str]
+    """Places in the payload that Sluice keeps and does not read, as JSON Pointers with `*` for positions in lists."""
 
 
 class TrajectoryDetail(TrajectoryItem):
@@ -208,7 +210,10 @@ class TrajectoryDetail(TrajectoryItem):
 
     verdict: Verdict | None
     judgement: dict[str, Any] | None
-    """What SN15 said of it; null while unjudged, and while content is withheld."""
+    """What SN15 said of it; null while unjudged, and while content is withheld.
+
+    `failure_category` is in Sluice's one spelling, `failure_given` as it came.
+    """
     content: Content | None
     withheld: Literal["held_out"] | None
     """Why `content` is null: the problem is held for future evaluation or in no pool, or it is an eval problem and this

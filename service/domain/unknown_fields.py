@@ -6,6 +6,7 @@ a step was read leniently, the thing is given whole, as is every payload in a fo
 and what is typed may overlap, and miss nothing.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ Shape = Callable[[Json], bool] | Mapping[str, Any] | list[Any]
 """What is carried of a value: all of it where a test says so, some members (or items, by index), or parts of each
 item of a list."""
 
+_POSITION = re.compile(r"/[0-9]+(?=/|$)")
 _UNREAD = frozenset({Defect.OVERSIZED, Defect.TOO_DEEP, Defect.NOT_A_LIST, Defect.NOT_AN_OBJECT})
 
 
@@ -40,6 +42,14 @@ def unknown_fields(payload: bytes, kind: ExecutionKind) -> dict[str, Json]:
             shape = {str(index): _step(step, trajectory) for index, step in enumerate(value)}
     _subtract(value, shape, "", found)
     return found
+
+
+def unknown_names(payload: bytes, kind: ExecutionKind) -> list[str]:
+    """The places of the unknown fields, each once and in order, with `*` for every position in a list.
+
+    A name that is all digits reads as a position too: this is a summary, and no address.
+    """
+    return sorted({_POSITION.sub("/*", path) for path in unknown_fields(payload, kind)})
 
 
 def _subtract(value: Json, shape: Shape | None, path: str, found: dict[str, Json]) -> None:

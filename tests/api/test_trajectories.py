@@ -98,6 +98,7 @@ def test_open_problems_show_their_content(client: TestClient, problem_id: str):
     assert str(found["deep"]).count("[") == 61
     assert "bare_nan" in detail["content"]["defects"]
     assert detail["verdict"]["answer"] == ["secret-answer"]
+    assert detail["content"]["unknown_fields"] == ["/*/extra_info/step"]
 
 
 @pytest.mark.parametrize("problem_id", ["p-reserve", "p-quarantined", "p-new"])

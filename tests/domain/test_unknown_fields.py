@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.trajectory import ExecutionKind, Trajectory, parse
-from service.domain.unknown_fields import unknown_fields
+from service.domain.unknown_fields import unknown_fields, unknown_names
 
 Json = Any
 
@@ -262,3 +262,12 @@ def test_what_the_parser_reads_is_not_unknown_and_what_is_new_is() -> None:
         "/interaction/0/turn": 1,
         "/interaction/0/calls/0/cost": 3,
     }
+
+
+def test_places_are_named_once_whatever_their_position() -> None:
+    episode = {"phase": "RACE", "interaction": [{"turn": 1}, {"turn": 2, "calls": [{"cost": 3}] * 12}]}
+    assert unknown_names(json.dumps(episode).encode(), ExecutionKind.ENVPACK) == [
+        "/interaction/*/calls/*/cost",
+        "/interaction/*/turn",
+        "/phase",
+    ]

@@ -1,11 +1,15 @@
 """`/v1/trajectories`: pages of trajectories, and one with its verdict and, where it may be shown, its content."""
 
+from typing import Any, NamedTuple
+
 from fastapi import APIRouter
 
 from service.api.context import Here, Reading
 from service.api.parameters import After, Limit, TrajectoryId, Wanted, WantedClass, WantedKind, WantedVerdict
 from service.api.schemas import Content, Step, TrajectoryDetail, TrajectoryItem, TrajectoryPage, Verdict
+from service.domain.failures import category_of
 from service.domain.trajectory import ExecutionKind, parse
+from service.domain.unknown_fields import unknown_names
 from service.errors import ErrorCode, SluiceError
 from service.store import trajectories, trajectory_pages
 from service.store.dossier import Dossier, VerdictRow, dossier
@@ -15,9 +19,12 @@ router = APIRouter(tags=["corpus"])
 
 JUDGEMENT_FIELDS = (
     *("status", "success", "score", "reasoning_score", "inference_total", "inference_failure_count"),
-    *("execution_seconds", "paid_reward", "outcome", "failure_category"),
+    *("execution_seconds", "paid_reward", "outcome"),
 )
-"""What is shown of SN15's judgement. Its score components are not: for an eval problem they hint at the gold."""
+"""What is shown of SN15's judgement, beside why the item failed.
+
+Its score components are not: for an eval problem they hint at the gold.
+"""
 
 
 @router.get("/v1/trajectories")
@@ -61,14 +68,20 @@ def detail(context: Here, session: Reading, trajectory_id: TrajectoryId) -> Traj
     if found is None:
         raise SluiceError(ErrorCode.NOT_FOUND, "there is no such trajectory", trajectory_id=trajectory_id)
     payload = trajectories.payload(session, trajectory_id) if found.is_open else None
-    told = found.verdict.evidence.get("judgement") or {} if found.verdict and found.is_open else None
+    content = _content(payload, found) if payload is not None else None
     return TrajectoryDetail(
         **found.row._asdict(),
         verdict=_verdict(found.verdict, found.is_open) if found.verdict else None,
-        judgement=told and {name: told.get(name) for name in JUDGEMENT_FIELDS},
-        content=_content(payload, found) if payload is not None else None,
+        judgement=_judgement(found.verdict, content) if found.verdict and found.is_open else None,
+        content=content.shown if content is not None else None,
         withheld=None if found.is_open else "held_out",
     )
+
+
+class _Read(NamedTuple):
+    shown: Content
+    failure_given: str | None
+    """Why the item failed, in the payload's own words."""
 
 
 def _verdict(verdict: VerdictRow, is_open: bool) -> Verdict:
@@ -76,10 +89,22 @@ def _verdict(verdict: VerdictRow, is_open: bool) -> Verdict:
     return Verdict.model_validate(told)
 
 
-def _content(payload: bytes, found: Dossier) -> Content:
-    trajectory = parse(payload, ExecutionKind(found.row.kind))
-    return Content(
+def _judgement(verdict: VerdictRow, content: _Read | None) -> dict[str, Any]:
+    told = verdict.evidence.get("judgement") or {}
+    if not told:
+        return {}
+    given = told.get("failure_category") or (content.failure_given if content else None)
+    shown = {name: told.get(name) for name in JUDGEMENT_FIELDS}
+    return shown | {"failure_category": category_of(given), "failure_given": given}
+
+
+def _content(payload: bytes, found: Dossier) -> _Read:
+    kind = ExecutionKind(found.row.kind)
+    trajectory = parse(payload, kind)
+    content = Content(
         query=trajectory.query,
         steps=[Step.model_validate(step) for step in trajectory.steps],
         defects=[defect.value for defect in trajectory.defects],
+        unknown_fields=unknown_names(payload, kind),
     )
+    return _Read(content, trajectory.feedback.failure_given if trajectory.feedback else None)
