@@ -4,6 +4,7 @@ It follows no redirect, uses no proxy, logs nothing and knows no endpoint. What 
 """
 
 import io
+import re
 import select
 import socket
 import ssl
@@ -33,6 +34,7 @@ HEAD_BYTES = 64 * 1024
 WHOLE_TIMEOUTS = 4.0
 """A whole response may take so many times as long as one wait for its next bytes."""
 _CHUNK_BYTES = 64 * 1024
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _URL_SAFE = "!#$%&'()*+,/:;=?@[]~"
 
 
@@ -268,7 +270,7 @@ def _has_news(sock: socket.socket) -> bool:
 def _spelled(url: str) -> tuple[Origin, str]:
     """Whom to connect to and what to ask for, in ASCII."""
     try:
-        if len(url) > MAX_URL_BYTES or any(character < " " or character == "\x7f" for character in url):
+        if len(url) > MAX_URL_BYTES or _CONTROL.search(url):
             raise ValueError
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
