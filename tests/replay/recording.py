@@ -4,6 +4,7 @@ Of the two agents of a legacy race, `steady` answers everything; `brittle` leave
 """
 
 import gzip
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,28 @@ def write_envpack_agent(folder: Path) -> None:
     write_lines(folder / "episodes.jsonl.gz", rows)
 
 
+def seed_commitment(number: int) -> dict[str, Any]:
+    """A record whose hashes hold; its signature is no beacon's."""
+    secret, signature = bytes([number]) * 32, bytes([number]) * 48
+    randomness = hashlib.sha256(signature).digest()
+    return {
+        "scheme": "commit-then-beacon",
+        "secret_sha256": hashlib.sha256(secret).hexdigest(),
+        "drand_chain_hash": "52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971",
+        "drand_offset_seconds": 0,
+        # The first of June 2026, 19:00 UTC is 1780340400 in Unix time: 87537033 s after round 1, or 29179011 rounds.
+        "drand_round": 29179012 + 28800 * (number - 1),
+        "drand_round_time": f"2026-06-0{number}T19:00:00+00:00",
+        "committed_at": f"2026-06-0{number}T03:00:00+00:00",
+        "drand_signature": signature.hex(),
+        "drand_randomness": randomness.hex(),
+        "secret": secret.hex(),
+        "world_seed": hashlib.sha256(secret + randomness).hexdigest(),
+        "world_pack_sha256": "ab" * 32,
+        "rejected_attempts": [{"attempt": 0, "reason": "too easy", "archive_sha256": "cd" * 32}],
+    }
+
+
 def race_row(slug: str, number: int, suite_id: int, status: str, kind: str) -> dict[str, Any]:
     over = status == "RACE_COMPLETE"
     return {
@@ -142,11 +165,12 @@ def race_row(slug: str, number: int, suite_id: int, status: str, kind: str) -> d
         "race_started_at": f"2026-06-0{number}T19:00:00+00:00",
         "race_completed_at": f"2026-06-0{number + 1}T03:00:00+00:00" if over else None,
         "execution_kind": kind,
+        "seed_commitment": None if number == 1 else seed_commitment(number),
     }
 
 
 def write_recording(directory: Path) -> Path:
-    """Three races: legacy and complete, legacy and running, envpack and complete.
+    """Three races: legacy and complete, legacy and running, envpack and complete. The first has no seed commitment.
 
     A legacy agent has 3 + 5 items: `steady` 8 objects, `brittle` 7. So 2 x 16 + 4 items and 2 x 15 + 4 objects.
     """

@@ -3,6 +3,7 @@
 import gzip
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,7 @@ from oro_sdk.api.public import (
     get_leaderboard,
     get_race_detail,
     get_race_history,
+    get_race_seed_commitment,
     get_suite_problems,
     get_trajectory_history,
     health_check,
@@ -75,6 +77,7 @@ class Walker:
             assert all(qualifier.race_score is not None for qualifier in detail.qualifiers)
             self.counts["qualifiers"] += len(detail.qualifiers)
             agents |= {qualifier.agent_version_id for qualifier in detail.qualifiers}
+            self.commitment(race.race_id)
         self.counts["races"] = len(races)
         for suite in self.ask(list_suites):
             board = self.ask(get_leaderboard, suite_id=suite.suite_id)
@@ -90,11 +93,22 @@ class Walker:
         self.ask(health_check)
         return self.counts
 
+    def commitment(self, race_id: UUID) -> None:
+        answer = get_race_seed_commitment.sync(race_id, client=self.client)
+        if not isinstance(answer, RaceNotFoundError):
+            assert answer.revealed
+            assert answer.race_id == race_id
+            assert [attempt.attempt for attempt in answer.rejected_attempts] == list(
+                range(len(answer.rejected_attempts))
+            )
+            self.counts["commitments"] += 1
+
     def agent(self, agent_version_id: UUID) -> None:
         self.counts["agents"] += 1
         status = self.ask(get_agent_version_status, agent_version_id)
         version = get_agent_version.sync(agent_version_id, client=self.client)
         if status.release_state == "RELEASED":
+            assert status.code_available_at
             self.code(agent_version_id)
         else:
             assert isinstance(version, ArtifactNotReleasedError)
@@ -142,6 +156,7 @@ def test_the_sdk_walks_the_generated_races(replay: Replay) -> None:
     assert walker.walk() == {
         "running": 1,
         "races": 2,
+        "commitments": 1,  # monday has none, tuesday's race is not over
         "qualifiers": 3,  # two in monday, one in market; tuesday is not over
         "agents": 5,
         "problems": 3,
@@ -181,6 +196,36 @@ def test_a_race_that_completes_releases_its_objects(recording_archive: Archive) 
     # tuesday's ten race problems: nine objects more, one more without an envelope.
     assert after["ArtifactDownloadResponse"] - before["ArtifactDownloadResponse"] == 9
     assert after["ArtifactNotFoundError"] == 2
+
+
+def test_a_commitment_is_published_before_its_race_is_over_and_revealed_after(recording_archive: Archive) -> None:
+    [(race_id, race)] = [(key, race) for key, race in recording_archive.races.items() if race.in_flight]
+    with replaying(recording_archive) as replay:
+        client = Client(base_url=replay.url)
+        before: Any = get_race_seed_commitment.sync(UUID(race_id), client=client)
+        replay.archive.races[race_id] = _completed(race)
+        after: Any = get_race_seed_commitment.sync(UUID(race_id), client=client)
+        assert isinstance(get_race_seed_commitment.sync(uuid4(), client=client), RaceNotFoundError)
+    assert (before.revealed, before.secret, before.world_seed, before.world_pack_sha256) == (False, None, None, None)
+    assert before.rejected_attempts is None
+    assert (after.revealed, after.secret_sha256) == (True, before.secret_sha256)
+    assert after.secret == "02" * 32
+
+
+def test_a_hidden_version_says_when_its_code_is_out(recording_archive: Archive) -> None:
+    [(key, agent)] = [(key, agent) for key, agent in recording_archive.agents.items() if agent.code]
+    announced = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    with replaying(recording_archive) as replay:
+        client = Client(base_url=replay.url)
+        request = ArtifactDownloadRequest(ArtifactType.AGENT_CODE, UUID(key))
+        replay.archive.agents[key] = replace(agent, code_available_at=announced)
+        status: Any = get_agent_version_status.sync(UUID(key), client=client)
+        assert (status.release_state, status.code_available_at) == ("HIDDEN", announced)
+        assert isinstance(get_artifact_download_url.sync(body=request, client=client), ArtifactNotReleasedError)
+        replay.archive.agents[key] = replace(agent, code_available_at=announced - timedelta(hours=2))
+        status = get_agent_version_status.sync(UUID(key), client=client)
+        assert status.release_state == "RELEASED"
+        assert not isinstance(get_artifact_download_url.sync(body=request, client=client), ArtifactNotReleasedError)
 
 
 def test_denials_are_the_documented_ones(replay: Replay) -> None:
