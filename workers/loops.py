@@ -28,6 +28,9 @@ from workers.sweep import sweep
 
 REST_SECONDS = 1.0
 """A loop rests so long between two rounds."""
+IDLE_SHARE = 0.1
+"""A loop that has found nothing to do rests for this share of the time since it last did: the machine is not ours."""
+LONGEST_IDLE_REST_SECONDS = 10.0
 FAULT_SECONDS = 5.0
 PASSING_FAULTS = (SluiceError, SQLAlchemyError, RedisError, httpx.HTTPError)
 
@@ -39,7 +42,8 @@ class Loop:
     """Something done again and again by whichever worker holds the lease."""
 
     lease: LeaseName
-    round: Callable[[Context], None]
+    round: Callable[[Context], bool | None]
+    """Says whether there was something to do."""
     rest_share: float = 0.0
     """It rests at least so many times as long as its round took: a large corpus is not swept without end."""
 
@@ -50,22 +54,25 @@ class Subscriber:
     def __init__(self) -> None:
         self._begun_at_start: int | None = None
 
-    def __call__(self, context: Context) -> None:
+    def __call__(self, context: Context) -> bool:
         """Walk if it is time."""
         with reading(context.engine) as session:
             idle_seconds = walks.seconds_since_last(session)
             begun = walks.last_begun(session)
         if self._begun_at_start is None:
             self._begun_at_start = begun
-        if begun == self._begun_at_start or idle_seconds is None or idle_seconds >= context.settings.poll_seconds:
+        is_due = begun == self._begun_at_start or idle_seconds is None or idle_seconds >= context.settings.poll_seconds
+        if is_due:
             walk(context)
             agent_code.collect(context)
+        return is_due
 
 
-def sweep_once(context: Context) -> None:
+def sweep_once(context: Context) -> bool:
     """Send what is due, and mark what was published."""
-    sweep(context)
+    sent = sweep(context)
     mark(context)
+    return bool(sent)
 
 
 def loops(settings: Settings) -> tuple[Loop, ...]:
@@ -84,10 +91,14 @@ def start(context: Context, threads: ThreadPoolExecutor) -> list[Future[None]]:
 
 
 def _keep_running(loop: Loop, context: Context) -> None:
+    found_at = time.monotonic()
     try:
         while not context.stopping.is_set():
+            began = time.monotonic()
             try:
-                context.stopping.wait(_run_once(loop, context))
+                found_at = time.monotonic() if _run_once(loop, context) else found_at
+                now = time.monotonic()
+                context.stopping.wait(rest_seconds(loop, took_seconds=now - began, idle_seconds=now - found_at))
             except PASSING_FAULTS as fault:
                 if not context.stopping.is_set():
                     log.warning("%s: %s; trying again", loop.lease, fault)
@@ -99,10 +110,13 @@ def _keep_running(loop: Loop, context: Context) -> None:
         context.stopping.set()
 
 
-def _run_once(loop: Loop, context: Context) -> float:
-    """One round, if no other worker is at it; returns the seconds to rest."""
-    began = time.monotonic()
+def _run_once(loop: Loop, context: Context) -> bool:
+    """One round, if no other worker is at it; whether it found something to do."""
     with held(context.engine, loop.lease) as token:
-        if token is not None:
-            loop.round(context)
-    return max(REST_SECONDS, loop.rest_share * (time.monotonic() - began))
+        return token is not None and bool(loop.round(context))
+
+
+def rest_seconds(loop: Loop, *, took_seconds: float, idle_seconds: float) -> float:
+    """How long to rest after a round, by how long it took and how long ago one last found something to do."""
+    idle = min(IDLE_SHARE * idle_seconds, LONGEST_IDLE_REST_SECONDS)
+    return max(REST_SECONDS, loop.rest_share * took_seconds, idle)

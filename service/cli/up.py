@@ -17,7 +17,7 @@ from service.cli.output import note, print_summary
 from service.cli.serving import serving
 from service.cli.stalling import Patience
 from service.cli.stopping import stop_on_signals
-from service.cli.watching import Look, look, view
+from service.cli.watching import LINE_SECONDS, Look, look, view
 from service.config import Settings
 from service.domain.policy import DEFAULT_POLICIES
 from service.errors import ErrorCode, SluiceError
@@ -27,8 +27,11 @@ from service.store.engine import reading, transaction
 from service.store.files import FileStore
 from service.store.summary import Summary, summarise
 
-SHORTEST_LOOK_SECONDS = 0.5
-LOOK_SHARE = 4.0
+TEND_SECONDS = 0.5
+"""Pause between two looks at the workers' processes; with `--once` also between two looks at the work."""
+LOOK_SECONDS = LINE_SECONDS
+"""Pause between two looks at the work of a service that stays."""
+LOOK_SHARE = 20.0
 """Looks rest at least so many times as long as they took, so that a large corpus is not counted without end."""
 SOURCE_TIMEOUT_SECONDS = 15.0
 DATABASE_AWAY_SECONDS = 180.0
@@ -114,13 +117,17 @@ def check_source(url: str, *, must_answer: bool) -> None:
 
 def _watch(at: Joined, workers: Fleet, stopping: threading.Event, begun: int, *, once: bool) -> bool:
     """Tend the workers and show progress; True once all is done, False when told to stop."""
-    pause, patience, answered_at = 0.0, Patience(), time.monotonic()
+    patience = Patience()
+    look_at = answered_at = time.monotonic()
     with view() as shown:
-        while not stopping.wait(pause):
+        while not stopping.wait(TEND_SECONDS):
             workers.tend()
             started = time.monotonic()
+            if started < look_at:
+                continue
             seen = _try_look(at, begun)
-            pause = max(SHORTEST_LOOK_SECONDS, LOOK_SHARE * (time.monotonic() - started))
+            ended = time.monotonic()
+            look_at = ended + max(TEND_SECONDS if once else LOOK_SECONDS, LOOK_SHARE * (ended - started))
             if seen is None:
                 if started - answered_at > DATABASE_AWAY_SECONDS:
                     away = f"the database has not answered for {DATABASE_AWAY_SECONDS:.0f} s"
