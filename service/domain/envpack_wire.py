@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from service.domain.lenient import Defect, salvage
+from service.domain.lenient import Defect, Found, salvage
 
 Wire = TypeVar("Wire")
 
@@ -64,7 +64,7 @@ def decode(payload: bytes) -> Feedback:
         if Defect.MALFORMED_JSON not in defects:
             defects = (*defects, Defect.NOT_AN_OBJECT)
         return Feedback(WireFeedback(), defects)
-    found = dict.fromkeys(defects)
+    found = Found(defects)
     body = WireFeedback(interaction=_salvaged_steps(value.get("interaction"), found))
     for name in _SCALARS:
         part = _strict(WireFeedback, {name: value.get(name)})
@@ -80,18 +80,18 @@ def step(item: object) -> WireStep | None:
     return _strict(WireStep, item)
 
 
-def _salvaged_steps(value: object, found: dict[Defect, None]) -> list[WireStep]:
+def _salvaged_steps(value: object, found: Found) -> list[WireStep]:
     if not isinstance(value, list):
         if value is not None:
             found[Defect.BAD_STEP] = None
         return []
     steps = []
-    for item in value:
+    for item in found.affordable(value):
         read = step(item)
         if read is None:
             found[Defect.BAD_STEP] = None
             calls = item.get("calls") if isinstance(item, dict) else None
-            kept = [_strict(WireCall, call) for call in calls] if isinstance(calls, list) else []
+            kept = [_strict(WireCall, call) for call in found.affordable(calls)] if isinstance(calls, list) else []
             read = WireStep(calls=[call for call in kept if call is not None])
         steps.append(read)
     return steps

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from service.domain.lenient import Defect, salvage
+from service.domain.lenient import Defect, Found, salvage
 
 LARGEST = 10**15
 """No time in ms and no count comes near; numbers beyond are wrong, and would overflow in arithmetic."""
@@ -151,8 +151,8 @@ def decode(payload: bytes) -> Dialogue:
         if Defect.MALFORMED_JSON not in defects:
             defects = (*defects, Defect.NOT_A_LIST)
         return Dialogue([], defects)
-    found = dict.fromkeys(defects)
-    steps = [read for item in value if (read := _salvaged_step(item, found)) is not None]
+    found = Found(defects)
+    steps = [read for item in found.affordable(value) if (read := _salvaged_step(item, found)) is not None]
     return Dialogue(steps, tuple(found))
 
 
@@ -178,7 +178,7 @@ def listed_ids(raw: msgspec.Raw) -> tuple[str, ...] | None:
     return tuple(str(product.product_id) for product in products if product.product_id is not None)
 
 
-def _salvaged_step(item: object, found: dict[Defect, None]) -> WireStep | None:
+def _salvaged_step(item: object, found: Found) -> WireStep | None:
     whole = step(item)
     if whole is not None:
         return whole
@@ -193,18 +193,18 @@ def _salvaged_step(item: object, found: dict[Defect, None]) -> WireStep | None:
         calls = calls if isinstance(calls, list) else []
         read = WireMessage(
             think=_text(message.get("think")),
-            tool_call=[call for entry in calls if (call := _strict(_CALL, entry)) is not None],
+            tool_call=[call for entry in found.affordable(calls) if (call := _strict(_CALL, entry)) is not None],
             response=_text(message.get("response")),
         )
     return WireStep(WireCompletion(read), _salvaged_extra(item.get("extra_info"), found))
 
 
-def _salvaged_extra(extra: object, found: dict[Defect, None]) -> WireExtra:
+def _salvaged_extra(extra: object, found: Found) -> WireExtra:
     if not isinstance(extra, dict):
         return WireExtra()
     logged = extra.get("proxy_calls")
     lines = logged if isinstance(logged, list) else []
-    proxy_calls = [line for entry in lines if (line := _strict(_PROXY_CALL, entry)) is not None]
+    proxy_calls = [line for entry in found.affordable(lines) if (line := _strict(_PROXY_CALL, entry)) is not None]
     if len(proxy_calls) < len(lines) or not (logged is None or isinstance(logged, list)):
         found[Defect.BAD_PROXY_CALL] = None
     return WireExtra(

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -28,6 +29,27 @@ class Defect(StrEnum):
     """A step, or a part of it, has the wrong type; that part was left out."""
     BAD_PROXY_CALL = "bad_proxy_call"
     """A line of the log has the wrong type; it was left out, so the log is not complete."""
+
+
+MOST_SALVAGED = 10_000
+"""Most parts that are tried one by one where something is wrong. Honest payloads have some hundreds; a payload at the
+limit of its size could hold millions, each of which costs an exception."""
+
+
+class Found(dict[Defect, None]):
+    """The defects found in one payload, in order, and how many of its parts may still be tried."""
+
+    def __init__(self, defects: Iterable[Defect] = ()) -> None:
+        super().__init__(dict.fromkeys(defects))
+        self._left = MOST_SALVAGED
+
+    def affordable(self, items: list[Any]) -> list[Any]:
+        """The items; none of them where they are too many, and the payload is oversized."""
+        self._left -= len(items)
+        if self._left >= 0:
+            return items
+        self[Defect.OVERSIZED] = None
+        return []
 
 
 class Salvage(NamedTuple):

@@ -154,7 +154,7 @@ def parse(payload: bytes, kind: ExecutionKind) -> Trajectory:
             assert_never(kind)
     log_lines = len(trajectory.inferences) + len(trajectory.searches)
     parts = log_lines + sum(1 + len(step.calls) for step in trajectory.steps)
-    if parts > MOST_PARTS:
+    if parts > MOST_PARTS or Defect.OVERSIZED in trajectory.defects:
         return Trajectory(kind=kind, defects=(Defect.OVERSIZED,))
     if any(_deeper(value, DEEPEST) for value in _free_values(trajectory)):
         return Trajectory(kind=kind, defects=(Defect.TOO_DEEP,))

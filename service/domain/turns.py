@@ -56,7 +56,8 @@ class Turns:
         return self._parts >= ENOUGH_PARTS
 
     def flaw(self, defect: Defect) -> None:
-        """Note that a part had to be left out."""
+        """Note that a part had to be left out; it counts as one."""
+        self._parts += 1
         self._defects[defect] = None
 
     def user(self, text: str) -> None:
