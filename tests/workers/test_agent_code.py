@@ -2,6 +2,8 @@
 
 import json
 import logging
+import signal
+import time
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from sqlalchemy import func, select, update
+from sqlalchemy import Engine, select, update
 from starlette.testclient import TestClient
 
 from service.api import create_app
@@ -188,8 +190,11 @@ def test_no_endpoint_export_or_log_holds_any_of_it(
         recorded.agents[agent_version_id] = marked(agent, number)
     logging.getLogger().setLevel(logging.DEBUG)
     with replaying(recorded) as server, pipeline(database_url, redis_url, server.url, tmp_path) as work:
+        with work.worker("service.store.agent_code.add@3") as doomed:
+            assert doomed.wait(timeout=60) == -signal.SIGKILL
+        with work.worker():
+            _wait_for_code(work.engine, len(recorded.agents))
         work.run()
-        _wait_for_code(work.engine, len(recorded.agents))
         logs = "".join(capfd.readouterr())
         settings_of = {"data_dir": tmp_path, "database_url": database_url, "redis_url": redis_url}
         served = _everything_served(database_url, settings_of)
@@ -201,13 +206,20 @@ def test_no_endpoint_export_or_log_holds_any_of_it(
     assert [path for path in files if MARK in _unpacked(path)] == []
 
 
-def _wait_for_code(engine: Any, agents: int) -> None:
-    with reading(engine) as session:
-        fetched = session.scalar(select(func.count()).where(AgentCode.state == LedgerState.FETCHED))
-        kept = [zstandard.ZstdDecompressor().decompress(row.zstd) for row in session.scalars(select(AgentCodeBytes))]
-    assert fetched == agents
-    assert all(MARK in code for code in kept)
-    assert len(kept) == agents
+def _wait_for_code(engine: Engine, agents: int) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        with reading(engine) as session:
+            rows = session.execute(
+                select(AgentCode.state, AgentCodeBytes.zstd)
+                .join(AgentCodeBytes, AgentCodeBytes.code_sha256 == AgentCode.code_sha256)
+                .where(AgentCode.state == LedgerState.FETCHED)
+            ).all()
+        if len(rows) == agents:
+            break
+        assert time.monotonic() < deadline, f"{len(rows)} of {agents} have come"
+        time.sleep(0.2)
+    assert all(MARK in zstandard.ZstdDecompressor().decompress(packed) for _, packed in rows)
 
 
 def _everything_served(database_url: str, settings_of: dict[str, Any]) -> dict[str, bytes]:
