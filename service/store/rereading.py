@@ -60,11 +60,13 @@ def race_readings(session: Session) -> list[Reading]:
 
 
 def unread_since_completion(session: Session, agents_by_race: Mapping[str, Collection[str]]) -> dict[str, set[str]]:
-    """Of each race that is complete, its agents that have not been read since it is."""
+    """Of each complete race that is not known to its end, its agents that have not been read since it is complete."""
     since = {
         race_id: at
         for race_id, at in session.execute(
-            select(Race.race_id, Race.complete_since).where(Race.race_id.in_(agents_by_race), Race.is_complete)
+            select(Race.race_id, Race.complete_since).where(
+                Race.race_id.in_(agents_by_race), Race.is_complete, Race.walked_at.is_(None)
+            )
         )
     }
     everyone = {agent for race_id in since for agent in agents_by_race[race_id]}
