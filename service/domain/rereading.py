@@ -1,8 +1,8 @@
 """When to look again at what is complete, in case the source has changed its word. Asks nothing and keeps no time.
 
 What has stood for long is likely to stand, so each wait grows with the age at the last look. The numbers are chosen so
-that at 100 agent versions and 300 runs a day, after a year, re-reading asks 3,400 of the 72,000 requests that a day at
-50 a minute has (4.7 %); an allowance keeps it below 5 % whatever happens. `docs/late-truth.md` has the sum.
+that at 100 agent versions and 300 runs a day, after a year, re-reading asks 3,321 of the 72,000 requests that a day at
+50 a minute has (4.6 %); an allowance keeps it below 5 % whatever happens. `docs/late-truth.md` has the sum.
 """
 
 from collections.abc import Iterable
