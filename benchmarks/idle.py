@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import httpx
 import psutil
 
-from benchmarks.harvest import replayed
 from service import embedded
 from service.config import Settings
 from service.store import ledger
@@ -31,7 +31,28 @@ SIZE = DemoSize(families=120, race_problems=15, repeated=6, qualifying_problems=
 BACKLOG_ITEMS = 27_000
 RATE_PER_MINUTE = 50
 SETTLING_SECONDS = 30.0
+REPLAY_PORT = 18717
 MEBIBYTE = 1024 * 1024
+
+
+@contextmanager
+def replayed(folder: Path) -> Iterator[str]:
+    """A replay server in a process of its own."""
+    sluice = Path(sys.executable).with_name("sluice")
+    command = [str(sluice), "replay", str(folder), "--port", str(REPLAY_PORT)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{REPLAY_PORT}"
+    try:
+        while process.poll() is None:
+            try:
+                httpx.get(f"{url}/health")
+                break
+            except httpx.TransportError:
+                time.sleep(0.1)
+        yield url
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def fill(settings: Settings, backlog: int) -> None:
