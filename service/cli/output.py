@@ -71,6 +71,8 @@ def print_summary(summary: Summary, as_json: bool) -> None:
     _print_counts("Verdicts", outcomes)
     _print_counts("Reasons", verdicts.reasons)
     _print_counts(f"Problems by pool ({summary.clusters} leak clusters)", summary.pools)
+    if any(summary.commitments.values()):
+        _print_counts("Seed commitments", summary.commitments)
     if summary.snapshot is not None:
         rows = summary.snapshot.rows
         audit = "passed" if summary.snapshot.audit["ok"] else "FAILED"

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from service.domain.commitment import CommitmentState
 from service.domain.pools import Pool
 from service.domain.structure import Outcome
 from service.errors import ErrorCode
-from service.store import clusters, ledger, pools, race_figures, snapshots, statistics
+from service.store import clusters, ledger, pools, race_figures, snapshots, standings, statistics
 from service.store.models import LedgerState, PoolMember, Snapshot
 from service.store.statistics import Dimension
 
@@ -91,6 +92,8 @@ class Summary:
     """Of the newest release decision; None when it was a refusal or nothing has been decided."""
     refusal: Refusal | None
     harvest: Harvest
+    commitments: dict[str, int]
+    """Races that have a seed commitment, by how it stands."""
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -131,6 +134,7 @@ def summarise(session: Session, rules_digest: str) -> Summary:
         snapshot=release.snapshot,
         refusal=release.refusal,
         harvest=_harvest(session),
+        commitments=_commitments(session),
     )
 
 
@@ -192,6 +196,13 @@ def _pool_sizes(session: Session) -> dict[str, int]:
         )
         sizes.update(session.execute(counted).all())
     return sizes
+
+
+def _commitments(session: Session) -> dict[str, int]:
+    counts = {state.value: 0 for state in CommitmentState}
+    for verification in standings.verifications(session).values():
+        counts[verification.state.value] += 1
+    return counts
 
 
 def _harvest(session: Session) -> Harvest:

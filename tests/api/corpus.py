@@ -19,6 +19,7 @@ from service.store import (
     pools,
     revisions,
     snapshots,
+    standings,
     trajectories,
     verdicts,
     walks,
@@ -95,6 +96,7 @@ def add_harvest(session: Session) -> None:
             )
         ],
     )
+    standings.add_commitment(session, "race-1", {"secret": "00", "secret_sha256": "11" * 32}, is_revealed=True)
     listings.save_agents(
         session,
         [

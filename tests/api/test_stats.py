@@ -30,11 +30,13 @@ def test_stats_count_every_trajectory_once(client: TestClient):
         "items": 10,
         "expected": 0,
         "fetched": 9,
+        "changed": 0,
         "embargoed": 0,
         "failed": 0,
         "gone": 1,
         "reasons": {"no_object": 1},
     }
+    assert stats["commitments"] == {"committed": 0, "verified": 0, "contradicted": 1}
     assert stats["rows"] is None
 
 
@@ -73,6 +75,9 @@ def test_races_show_their_ledger(client: TestClient):
     assert race["race_number"] == 7
     assert race["agents"] == 2
     assert race["ledger"] == {"fetched": 9, "gone": 1}
+    assert race["seed_commitment"]["state"] == "contradicted"
+    assert race["seed_commitment"]["checks"]["secret"] == "fails"  # 11 11 ... is not the sha256 of one zero byte
+    assert race["seed_commitment"]["checks"]["drand_signature"] == "unchecked"
 
 
 def test_what_the_source_leaves_out_is_null(database_url: str, service, tmp_path):
