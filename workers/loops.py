@@ -19,7 +19,7 @@ from service.errors import SluiceError
 from service.store import walks
 from service.store.engine import reading
 from service.store.leases import LeaseName
-from workers import agent_code, chain, watch
+from workers import agent_code, chain, history, watch
 from workers.context import Context
 from workers.leadership import held
 from workers.marking import mark
@@ -65,6 +65,7 @@ class Subscriber:
         if is_due:
             walk(context)
             agent_code.collect(context)
+            history.read(context)
         return is_due
 
 

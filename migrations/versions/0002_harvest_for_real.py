@@ -95,6 +95,14 @@ def upgrade() -> None:
         ),
     )
     op.create_table(
+        "trajectory_history",
+        sa.Column("history_id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
+        sa.Column("total", sa.Integer(), nullable=True),
+        sa.Column("series", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.Column("read_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("history_id", name=op.f("pk_trajectory_history")),
+    )
+    op.create_table(
         "witness_lines",
         sa.Column("line_id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
         sa.Column("line_sha256", sa.String(), nullable=False),
@@ -333,6 +341,7 @@ def downgrade() -> None:
     op.drop_index(op.f("ix_witness_lines_seen_at"), table_name="witness_lines")
     op.drop_index(op.f("ix_witness_lines_at"), table_name="witness_lines")
     op.drop_table("witness_lines")
+    op.drop_table("trajectory_history")
     op.drop_table("tail_positions")
     op.drop_table("suites")
     op.drop_index(

@@ -32,7 +32,7 @@ from service.source.listing import (
 )
 from service.source.objects import Caps, ObjectHosts
 from service.source.oddities import Oddities, Oddity
-from service.source.publications import CodeRelease, SeedRecord, Standing
+from service.source.publications import CodeRelease, SeedRecord, Standing, TrajectoryCount
 from service.source.reader import PUBLIC, Reader, object_of
 from service.source.refusals import Refusal
 
@@ -72,6 +72,10 @@ class OroSource:
         for race_id in self._reader.read("RacePublic", past, lambda row: row.needed("race_id")):
             if race_id not in seen and race_id not in skip:
                 yield from self._race(self._reader.linked(f"/races/{_segment(race_id)}"), seen)
+
+    def trajectory_history(self) -> TrajectoryCount:
+        """How many trajectories there are by the source's own count."""
+        return publications.trajectory_count(self._reader)
 
     def agents(self) -> list[AgentListing]:
         """Every agent version on the leaderboard of any suite, those that never raced included; each once."""

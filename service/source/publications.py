@@ -14,6 +14,7 @@ from service.source.reader import Reader
 from service.source.refusals import Refusal
 
 _RELEASED = "RELEASED"
+_MOST_DAYS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,16 @@ class BoardStanding:
     is_discarded: bool
     is_current_top: bool
     eliminated_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryCount:
+    """Distinct (agent version, problem) pairs by the source's own count."""
+
+    total: int | None
+    """None while the source has not counted them."""
+    series: list[dict[str, Any]]
+    """The same by day, oldest first: `date`, `distinct` (new ones) and `cumulative`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +169,14 @@ def code_release(reader: Reader, agent_version: str) -> CodeRelease:
     for row in reader.read("AgentVersionStatus", [answer], Row):
         return CodeRelease(row.text("release_state") == _RELEASED, row.moment("code_available_at"))
     return CodeRelease(is_released=False, available_at=None)
+
+
+def trajectory_count(reader: Reader) -> TrajectoryCount:
+    """How many trajectories there are; of a series longer than any real one the newest days."""
+    answer = reader.listing("/trajectories/history", dict)
+    days = [Row(day) for day in answer.rows("series")[-_MOST_DAYS:] if isinstance(day, dict)]
+    series = [
+        {"date": day.label("date"), "distinct": day.count("distinct"), "cumulative": day.count("cumulative")}
+        for day in days
+    ]
+    return TrajectoryCount(answer.count("total"), series)

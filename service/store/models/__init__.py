@@ -3,6 +3,7 @@
 from service.store.models.base import Base
 from service.store.models.chain import Metagraph, MetagraphNeuron
 from service.store.models.corpus import CorpusRevision, Evidence, Payload, Policy, Tombstone, Trajectory, Verdict
+from service.store.models.coverage import TrajectoryHistory
 from service.store.models.harvest import (
     AgentVersion,
     EvaluationRun,
@@ -65,6 +66,7 @@ __all__ = [
     "TailPosition",
     "Tombstone",
     "Trajectory",
+    "TrajectoryHistory",
     "Verdict",
     "Walk",
     "WitnessLine",
