@@ -6,6 +6,7 @@ difference.
 """
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +23,7 @@ LONGEST_ROW_BYTES = 2 * LARGEST_PAYLOAD_BYTES
 DEEPEST_ROW = 100
 MAX_LABEL_CHARACTERS = 200
 MAX_COUNT = 2**31 - 1
+_LENIENT = json.JSONDecoder()
 _STEPS_FIELD = {Format.ENVELOPE: "dialogue", Format.ATIF: "steps", Format.MESSAGES: "messages"}
 
 
@@ -116,7 +118,28 @@ def _dialogue(line: bytes, row: dict[str, Any]) -> bytes | None:
     try:
         return bytes(msgspec.json.decode(line, type=_Envelope).dialogue)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
-        return _spelled(row["dialogue"])
+        return _lenient_dialogue(line) or _spelled(row["dialogue"])
+
+
+def _lenient_dialogue(line: bytes) -> bytes | None:
+    """The dialogue of a line that no strict reader takes (one with a bare NaN); None where it is not even that."""
+    try:
+        text = line.decode()
+        at = text.index("{") + 1
+        while True:
+            name, at = _LENIENT.raw_decode(text, _past(text, at, " \t\r\n,"))
+            start = _past(text, at, " \t\r\n:")
+            _value, at = _LENIENT.raw_decode(text, start)
+            if name == "dialogue":
+                return text[start:at].encode()
+    except (ValueError, RecursionError):
+        return None
+
+
+def _past(text: str, at: int, passed: str) -> int:
+    while text[at : at + 1] and text[at] in passed:
+        at += 1
+    return at
 
 
 class _Envelope(msgspec.Struct):
