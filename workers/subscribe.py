@@ -201,6 +201,7 @@ def _walk_agent(agent_version_id: str, context: Context, seen: Walk) -> None:
     with transaction(context.engine) as session:
         races = {(run.race_id, run.suite_id) for run in runs if run.race_id is not None}
         complete = listings.save_unlisted_races(session, races)
+        before = listings.listed_runs(session, agent_version_id)
         listings.save_runs(session, [listed.run(run) for run in runs], VOLATILE_RUN_FIELDS)
         known = ledger.known_runs(session, [run.eval_run_id for run in runs])
         tombstones.settle(session, Subject.RUN, [listed.word_on_run(run) for run in runs if run.eval_run_id in known])
@@ -213,16 +214,16 @@ def _walk_agent(agent_version_id: str, context: Context, seen: Walk) -> None:
         released = run.race_id is None or run.race_id in complete
         if not (run.counts and released) or run.eval_run_id in waiting:
             continue
-        if run.eval_run_id not in listed_at or _is_stale(run, listed_at[run.eval_run_id], context, seen):
-            _list_items(run, context, seen)
+        if run.eval_run_id in listed_at and not _is_stale(run, listed_at[run.eval_run_id], context, seen):
+            continue
+        if run.eval_run_id in before:
+            seen.spare_requests -= 1 if run.kind is ExecutionKind.ENVPACK else 2
+        _list_items(run, context, seen)
 
 
 def _is_stale(run: RunListing, listed_at: datetime, context: Context, seen: Walk) -> bool:
     """Whether to list again items of which nothing says that they have changed, as far as the allowance goes."""
-    if seen.spare_requests <= 0 or not ITEMS.is_due(listed_at, run.completed_at, context.now()):
-        return False
-    seen.spare_requests -= 1 if run.kind is ExecutionKind.ENVPACK else 2
-    return True
+    return seen.spare_requests > 0 and ITEMS.is_due(listed_at, run.completed_at, context.now())
 
 
 def _list_items(run: RunListing, context: Context, seen: Walk) -> None:

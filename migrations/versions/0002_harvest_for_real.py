@@ -304,6 +304,12 @@ def upgrade() -> None:
         " WHERE evaluation_runs.invalidated_at IS NOT NULL AND EXISTS"
         " (SELECT 1 FROM trajectories WHERE trajectories.eval_run_id = evaluation_runs.eval_run_id)"
     )
+    op.execute(
+        "UPDATE agent_versions SET read_at = settled.at FROM"
+        " (SELECT agent_version_id, max(coalesce(completed_at, now())) AS at FROM evaluation_runs GROUP BY agent_version_id"
+        " HAVING bool_and(is_over AND (NOT counts OR listed_at IS NOT NULL))) AS settled"
+        " WHERE settled.agent_version_id = agent_versions.agent_version_id"
+    )
 
 
 def downgrade() -> None:

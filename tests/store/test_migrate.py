@@ -1,15 +1,18 @@
 """Migrations on a database that holds rows: what was stored before is whole and readable afterwards, both ways."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import zstandard
 from alembic import command
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, select, text
 
-from service.store import trajectories
+from service.domain.rereading import due
+from service.store import rereading, trajectories
 from service.store.engine import reading
 from service.store.migrate import alembic_config, is_current, upgrade
+from service.store.tombstones import entombed
 
 PAYLOAD = b"[]"
 STORED_BY_THE_FIRST_SCHEMA = (
@@ -56,6 +59,25 @@ def test_what_the_first_schema_stored_is_read_by_the_newest(old: Engine) -> None
     with reading(old) as session:
         (trajectory_id,) = session.execute(text("SELECT trajectory_id FROM trajectories")).scalars()
         assert trajectories.payload(session, trajectory_id) == PAYLOAD
+
+
+def test_what_was_taken_back_before_there_were_tombstones_gets_one(old: Engine) -> None:
+    with old.begin() as connection:
+        connection.execute(text("UPDATE evaluation_runs SET invalidated_at = now()"))
+    upgrade(old)
+    with reading(old) as session:
+        assert session.scalars(select(entombed().c.reason)).all() == ["run_invalidated"]
+
+
+def test_agents_that_were_settled_have_their_turn_within_the_allowance(old: Engine) -> None:
+    # Else the first walk over a large corpus would list every agent version there is.
+    with old.begin() as connection:
+        connection.execute(text("UPDATE evaluation_runs SET listed_at = now(), completed_at = now()"))
+    upgrade(old)
+    now = datetime.now(UTC)
+    with reading(old) as session:
+        assert rereading.wanted_agents(session, now, now) == set()
+        assert due(rereading.agent_readings(session), now + timedelta(hours=3)) == ["agent"]
 
 
 def test_the_way_back_loses_no_row_of_the_first_schema(old: Engine) -> None:
