@@ -15,9 +15,11 @@ from typing import Any
 import service.queue.broker
 import workers.__main__
 import workers.leadership
+import workers.watch
 
 service.queue.broker.HEARTBEAT_TIMEOUT_MS = 1_500
 workers.leadership.LEASE_SECONDS = 1.5
+workers.watch.FLOOR_SECONDS = workers.watch.GRADE_SECONDS = 0.5
 
 
 def plant(fault: str) -> None:
