@@ -214,6 +214,9 @@ def _store(engine: Engine, rows: Sequence[_Row], account: Account) -> None:
         _store(engine, rows[:middle], account)
         _store(engine, rows[middle:], account)
         return
+    for row in rows:
+        if row.imported.eval_run_id in added.local:
+            account.refuse(row.line, RowFault.LOCAL, b"")
     account.stored += added.stored
     account.present += added.present
 

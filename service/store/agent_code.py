@@ -14,7 +14,15 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from service.store.ledger import OPEN_STATES, Note
-from service.store.models import AgentCode, AgentCodeBytes, AgentVersion, EvaluationRun, LedgerItem, LedgerState
+from service.store.models import (
+    IMPORTED,
+    AgentCode,
+    AgentCodeBytes,
+    AgentVersion,
+    EvaluationRun,
+    LedgerItem,
+    LedgerState,
+)
 
 ZSTD_LEVEL = 9
 
@@ -31,6 +39,7 @@ def due(session: Session, now: datetime, limit: int) -> Sequence[CodeTarget]:
     in_ledger = exists().where(
         EvaluationRun.agent_version_id == AgentVersion.agent_version_id,
         LedgerItem.eval_run_id == EvaluationRun.eval_run_id,
+        EvaluationRun.phase != IMPORTED,
     )
     is_due = AgentCode.state.in_(OPEN_STATES) & (AgentCode.next_try_at <= now)
     rows = session.execute(

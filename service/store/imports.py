@@ -19,7 +19,16 @@ from service.domain.provenance import Evidence
 from service.store import trajectories
 from service.store.copying import copy_missing
 from service.store.engine import is_about_values
-from service.store.models import IMPORTED, AgentVersion, EvaluationRun, Import, LedgerItem, LedgerState, Problem
+from service.store.models import (
+    IMPORTED,
+    AgentVersion,
+    EvaluationRun,
+    Import,
+    LedgerItem,
+    LedgerState,
+    LocalEnvelope,
+    Problem,
+)
 from service.store.trajectories import NewTrajectory
 
 ITEM_KEY = "row"
@@ -33,6 +42,8 @@ class Added(NamedTuple):
 
     stored: int
     present: int
+    local: frozenset[str] = frozenset()
+    """Runs of rows that are not stored, since they stand in the validator's own logs."""
 
 
 class Unstorable(Exception):
@@ -58,13 +69,15 @@ def add(session: Session, rows: Sequence[Imported], now: datetime) -> Added:
 
 
 def _add(session: Session, rows: Sequence[Imported], now: datetime) -> Added:
+    local = _local(session, rows)
+    rows = [row for row in rows if row.eval_run_id not in local]
     distinct = {row.eval_run_id: row for row in rows}
     known = set(
         session.scalars(select(LedgerItem.eval_run_id).where(LedgerItem.eval_run_id.in_(distinct), _has_item_key()))
     )
     new = [distinct[key] for key in sorted(distinct.keys() - known)]
     if not new:
-        return Added(0, len(rows))
+        return Added(0, len(rows), local)
     _copy(session, AgentVersion, ("agent_version_id", "agent_name", "family", "source"), _agents(new))
     columns = ("eval_run_id", "agent_version_id", "phase", "kind", "status", "is_over", "counts", "source", "listed_at")
     _copy(session, EvaluationRun, columns, [_run(row, now) for row in new])
@@ -81,7 +94,13 @@ def _add(session: Session, rows: Sequence[Imported], now: datetime) -> Added:
         )
     }
     trajectories.add(session, [_trajectory(row, ledger_ids[row.eval_run_id]) for row in new])
-    return Added(stored, len(rows) - stored)
+    return Added(stored, len(rows) - stored, local)
+
+
+def _local(session: Session, rows: Sequence[Imported]) -> frozenset[str]:
+    lines = {row.line_sha256: row.eval_run_id for row in rows}
+    known = session.scalars(select(LocalEnvelope.line_sha256).where(LocalEnvelope.line_sha256.in_(lines)))
+    return frozenset(lines[line_sha256] for line_sha256 in known)
 
 
 def _has_item_key() -> Any:

@@ -1,10 +1,12 @@
 """`sluice import` as a shell runs it, and the reading behind it: every row has an account, and comes in once."""
 
 import gzip
+import hashlib
 import json
 import random
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -19,7 +21,9 @@ from service.cli.intake import check, take_in
 from service.config import Settings
 from service.domain.imports.formats import Format, RowFault
 from service.domain.imports.identity import Naming
-from service.store.engine import open_engine, reading
+from service.store import local
+from service.store.engine import open_engine, reading, transaction
+from service.store.local import NewEnvelope
 from service.store.models import Base, Import
 from tests.domain.dialogues import agentic_run
 
@@ -208,6 +212,17 @@ def test_a_row_that_the_database_does_not_take_holds_up_no_other(
     assert account.counts() == {"stored": 5, "present": 0, "unstorable": 1}
 
 
+def test_what_the_validators_own_logs_hold_is_not_imported(engine: Engine, tmp_path: Path) -> None:
+    own, given = (json.dumps(envelope(number)).encode() for number in (1, 2))
+    now = datetime.now(UTC)
+    line = NewEnvelope("run", None, "sandbox", 0, hashlib.sha256(own).hexdigest(), own, len(own), None, [], now, now)
+    with transaction(engine) as session:
+        local.add_envelopes(session, [line], now)
+    account = take(engine, write(tmp_path / "output.jsonl", own, given, own))
+    assert account.counts() == {"stored": 1, "present": 0, "local": 2}
+    assert {error.excerpt for error in account.errors} == {""}
+
+
 def test_a_dry_run_counts_the_same(engine: Engine, tmp_path: Path) -> None:
     path = write(tmp_path / "rows.jsonl", *map(chat, range(5)), chat(2), b"{")
     dry = check(path, None, NOBODY, Event())
@@ -252,13 +267,13 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
             for number in range(rows):
                 file.write(jsonl(envelope(number)))
         code = f"""
-import resource, threading
+import threading
 from pathlib import Path
 from service.cli.intake import check
 from service.domain.imports.identity import Naming
 account = check(Path({str(path)!r}), None, Naming(), threading.Event())
 assert account.stored == {rows}
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
         ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
         return int(ran.stdout)

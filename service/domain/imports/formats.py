@@ -45,6 +45,8 @@ class RowFault(StrEnum):
     TOO_MANY_STEPS = "too_many_steps"
     NO_PROBLEM = "no_problem"
     """It names no problem and holds no query that one could be known by."""
+    LOCAL = "local"
+    """It stands in the validator's own logs that this corpus watches, and what stands there is never served."""
     UNSTORABLE = "unstorable"
     """The database did not take it."""
 

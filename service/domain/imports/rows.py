@@ -33,6 +33,8 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     format: Format
     row_sha256: str
     """Of the format and the row's content (of an ATIF row, its document): equal rows are one trajectory."""
+    line_sha256: str
+    """Of the bytes as they stand in the file: what logs are compared by."""
     eval_run_id: str
     agent: Agent
     problem_id: str
@@ -93,6 +95,7 @@ def _read(line: bytes, row: dict[str, Any], found: Format, naming: Naming) -> Im
     return Imported(
         format=found,
         row_sha256=digest,
+        line_sha256=hashlib.sha256(line).hexdigest(),
         eval_run_id=f"import:{digest[:40]}",
         agent=agent_of(row, document, naming),
         problem_id=problem_id,
