@@ -65,12 +65,11 @@ def of_snapshot(session: Session, snapshot_id: str) -> list[Mark]:
 
 
 def _stones(session: Session, snapshot_id: str) -> Iterator[Mark]:
-    dead = tombstones.entombed()
+    published = select(SnapshotRow.trajectory_id).where(SnapshotRow.snapshot_id == snapshot_id)
+    dead = tombstones.entombed(among=published)
     rows = session.execute(
         select(dead.c.reason, Trajectory.eval_run_id, Trajectory.problem_id, dead.c.recorded_at)
         .join(Trajectory, Trajectory.trajectory_id == dead.c.trajectory_id)
-        .join(SnapshotRow, SnapshotRow.trajectory_id == dead.c.trajectory_id)
-        .where(SnapshotRow.snapshot_id == snapshot_id)
         .order_by(Trajectory.trajectory_id)
     )
     for reason, eval_run_id, problem_id, since in rows:

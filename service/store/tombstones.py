@@ -99,10 +99,14 @@ def standing(subject: Subject, revision: int | None = None) -> Subquery:
     return select(*columns).where(~newest.c.is_lifted).subquery(f"standing_{subject}")
 
 
-def entombed(revision: int | None = None) -> Subquery:
+def entombed(revision: int | None = None, among: Select[int] | None = None) -> Subquery:
     """Selectable (trajectory_id, reason, recorded_at) of the trajectories that do not count, each once.
 
     The closest tombstone names the reason: the item's, then its run's, then its agent version's.
+
+    Args:
+        revision: sealed corpus revision to read at; None reads everything committed.
+        among: ids of the trajectories to look at; None looks at all.
     """
     items, runs = standing(Subject.ITEM, revision), standing(Subject.RUN, revision)
     agents = standing(Subject.AGENT_VERSION, revision)
@@ -111,13 +115,16 @@ def entombed(revision: int | None = None) -> Subquery:
         items.c.reason,
         items.c.recorded_at,
     ).subquery()
-    found = union_all(
+    branches = [
         _of(numbers, 0).join(numbers, numbers.c.number == Trajectory.trajectory_id),
         _of(runs, 1).join(runs, runs.c.subject_id == Trajectory.eval_run_id),
         _of(agents, 2)
         .join(EvaluationRun, EvaluationRun.eval_run_id == Trajectory.eval_run_id)
         .join(agents, agents.c.subject_id == EvaluationRun.agent_version_id),
-    ).subquery()
+    ]
+    if among is not None:
+        branches = [branch.where(Trajectory.trajectory_id.in_(among)) for branch in branches]
+    found = union_all(*branches).subquery()
     return (
         select(found.c.trajectory_id, found.c.reason, found.c.recorded_at)
         .ext(distinct_on(found.c.trajectory_id))
