@@ -1,19 +1,22 @@
 """The sweep: send again whatever the backlog queries show, so that lost messages lose nothing. Does no work itself."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from service.queue.broker import outstanding, send
+from service.domain.gains import Candidate
+from service.domain.planning import plan
+from service.queue.broker import outstanding, outstanding_ids, send
 from service.queue.messages import Message, Stage
-from service.store import backlog, snapshots
+from service.store import backlog, planning, snapshots
 from service.store.engine import reading
 from service.store.progress import Progress, progress
 from workers.context import Context
+from workers.pacing import pace
 from workers.pipeline import ORDER, messages
 
 BATCHES_PER_SWEEP = 40
 LOW_WATER = {Stage.INGEST: 20}
 """Outstanding messages below which a stage is sent more; 1 where not named. Ingest may be topped up before it runs
-dry: an item that is sent twice is claimed once."""
+dry: an item that is sent twice is claimed once. Where requests are counted, `pacing` says how much ingest is sent."""
 
 
 def sweep(context: Context) -> list[Message]:
@@ -29,9 +32,13 @@ def sweep(context: Context) -> list[Message]:
     interval = context.settings.release_interval_seconds
     may_release = released_seconds_ago is None or released_seconds_ago >= interval
     for step in ORDER:
-        if outstanding(context.broker, step.stage) >= LOW_WATER.get(step.stage, 1):
+        rate = context.settings.requests_per_minute if step.stage is Stage.INGEST else 0
+        low_water = pace(rate).low_water if rate else LOW_WATER.get(step.stage, 1)
+        if outstanding(context.broker, step.stage) >= low_water:
             continue
-        if step.batch > 0:
+        if rate:
+            found = planned(context, rate)
+        elif step.batch > 0:
             found = messages(step, _ids(context, step.stage, step.batch * BATCHES_PER_SWEEP))
         else:
             found = messages(step, ()) if may_release and step.stage == due_globally(state) else []
@@ -50,6 +57,33 @@ def due_globally(state: Progress) -> Stage | None:
     if state.assignment_due:
         return Stage.ASSIGN
     return Stage.SNAPSHOT if state.release_due else None
+
+
+def planned(context: Context, rate_per_minute: int) -> list[Message]:
+    """What to ask the source for next, for half a minute: what comes later is planned in the light of these verdicts.
+
+    Items of messages that are outstanding are under way and are not sent again.
+    """
+    with reading(context.engine) as session:
+        now, sent = context.now(), outstanding_ids(context.broker, Stage.INGEST)
+        known = planning.outlook(session, context.policies.rules.digest, now, sent)
+    keep_to = pace(rate_per_minute)
+    choices = plan(known.candidates, known.in_flight, known.knowledge, context.policies.plan, keep_to.requests)
+    return _messages((choice.item for choice in choices), keep_to.message_requests)
+
+
+def _messages(items: Iterable[Candidate], requests: int) -> list[Message]:
+    """Messages for items in this order, each of so many requests; the last item may go beyond it."""
+    found: list[Message] = []
+    ids: list[int] = []
+    cost = 0
+    for item in items:
+        ids.append(item.ledger_id)
+        cost += item.cost
+        if cost >= requests:
+            found.append(Message(Stage.INGEST, tuple(ids)))
+            ids, cost = [], 0
+    return [*found, Message(Stage.INGEST, tuple(ids))] if ids else found
 
 
 def _ids(context: Context, stage: Stage, limit: int) -> Sequence[int]:

@@ -105,8 +105,6 @@ def plan(
     knowledge: Knowledge,
     policy: PlanPolicy,
     requests: float,
-    *,
-    asked_before: int = 0,
 ) -> list[Choice]:
     """Choose what to ask for next.
 
@@ -116,15 +114,15 @@ def plan(
         knowledge: what verdicts have said.
         policy: the numbers to choose by.
         requests: what may be spent; the last choice may go beyond it by less than its cost.
-        asked_before: number of items that were asked for before, so that the turn of the longest due comes around
-            over many short plans as it does in a long one.
 
     Returns:
         Choices, best first; everything when `requests` allows it.
     """
     gains = Gains(knowledge, policy)
+    asked_before = sum(tally.judged for tally in knowledge.overall.values())
     for asked in sorted(in_flight):
         gains.underway.add(asked)
+        asked_before += 1
     cells = _Cells(candidates)
     heap = [(-gains.gain(first), first) for first in cells.heads()]
     heapq.heapify(heap)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from service.domain.audit import AUDIT_1, AuditPlan
+from service.domain.gains import PLAN_1, PlanPolicy
 from service.domain.leakage import LEAK_1, LeakPlan
 from service.domain.manifest import SnapshotSpec
 from service.domain.pools import POOLS_1, PoolPlan
@@ -19,6 +20,8 @@ class Policies:
     pools: PoolPlan = POOLS_1
     selection: SelectionPolicy = SELECTION_1
     audit: AuditPlan = AUDIT_1
+    plan: PlanPolicy = PLAN_1
+    """Decides in which order items are fetched, and so nothing about what a snapshot of a whole harvest holds."""
 
     @property
     def spec(self) -> SnapshotSpec:

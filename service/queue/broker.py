@@ -1,5 +1,7 @@
 """Sending stage messages through Redis or Valkey with dramatiq. Registers no handler: workers do."""
 
+from typing import Any
+
 import dramatiq
 from dramatiq.brokers.redis import RedisBroker
 from dramatiq.middleware import Middleware, Retries
@@ -52,10 +54,20 @@ def send(broker: RedisBroker, message: Message) -> None:
 
 def outstanding(broker: RedisBroker, stage: Stage) -> int:
     """Messages of a stage that are waiting, being handled or due for a retry."""
-    names = (stage.value, f"{stage.value}.DQ")
-    return sum(int(broker.client.hlen(f"{NAMESPACE}:{name}.msgs")) for name in names)
+    return sum(int(broker.client.hlen(name)) for name in _kept(stage))
+
+
+def outstanding_ids(broker: RedisBroker, stage: Stage) -> set[int]:
+    """The ids that those messages carry."""
+    encoded: list[Any] = [message for name in _kept(stage) for message in broker.client.hvals(name)]
+    return {number for message in encoded for number in dramatiq.Message.decode(message).args[0]}
 
 
 def unfetched(broker: RedisBroker, stage: Stage) -> int:
     """Messages that no worker has fetched. Workers fetch ahead, busy or not, so only their absence keeps any."""
     return int(broker.client.llen(f"{NAMESPACE}:{stage.value}"))
+
+
+def _kept(stage: Stage) -> tuple[str, str]:
+    """Where a stage's messages are kept until they are done: those to be handled, and those due for a retry."""
+    return f"{NAMESPACE}:{stage.value}.msgs", f"{NAMESPACE}:{stage.value}.DQ.msgs"

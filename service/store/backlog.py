@@ -14,7 +14,7 @@ from service.store.models import Clustering
 
 
 def items_due(session: Session, now: datetime, limit: int) -> Sequence[int]:
-    """Ingest: ledger ids to ask the source for."""
+    """Ingest: ledger ids to ask the source for, in no order that counts; `planning` has what an order is made from."""
     return ledger.due(session, now, limit)
 
 
