@@ -4,6 +4,7 @@ Scored is the first line about a problem, uploaded is the last: where they diffe
 judgement can be of different executions. The records hold what the comparison came to, and no text of either side.
 """
 
+import json
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
@@ -65,8 +66,7 @@ def grade(
         return None
     readable = [line for line in lines if line.is_readable]
     if kind is ExecutionKind.LEGACY:
-        released = _digest(salvage(payload).value)
-        matches = [released is not None and _digest(_uploaded(line)) == released for line in readable]
+        matches = [_is_upload(_uploaded(line), payload) for line in readable]
         agree = _judged
     else:
         matches = [_same_episode(line, payload) for line in readable]
@@ -107,6 +107,17 @@ def _agrees(matches: Sequence[bool]) -> Agrees:
 def _uploaded(envelope: Envelope) -> list[Any]:
     """What the uploader makes of a line: the dialogue of a success, else an empty list."""
     return (envelope.dialogue or []) if envelope.status == SUCCESS else []
+
+
+def _is_upload(dialogue: list[Any], payload: bytes) -> bool:
+    """Whether the payload spells this dialogue; most do so as the uploader does, which is told without a walk."""
+    try:
+        if json.dumps(dialogue).encode() == payload:
+            return True
+    except (RecursionError, ValueError):
+        return False
+    released = _digest(salvage(payload).value)
+    return released is not None and released == _digest(dialogue)
 
 
 def _digest(value: Any) -> str | None:
