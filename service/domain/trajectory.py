@@ -51,7 +51,9 @@ class ExecutionKind(StrEnum):
     LEGACY = "legacy_shoppingbench"
     ENVPACK = "envpack"
     ATIF = "atif"
+    """Of an imported file: no harness is known, and nothing but the document."""
     MESSAGES = "messages"
+    """The same of a chat row."""
 
 
 class ToolRoles(NamedTuple):

@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 from service.domain.imports.formats import EXCERPT_CHARACTERS, Format, Refused, RowFault, excerpt, format_of, is_newer
 from service.domain.imports.identity import Naming
 from service.domain.imports.rows import DEEPEST_ROW, LONGEST_ROW_BYTES, Imported, read_row
+from service.domain.leakage import LEAK_1
+from service.domain.problems import FamilyReport, PublishedProblem, describe
+from service.domain.prompts import tool_set
+from service.domain.provenance import Evidence
+from service.domain.records import Config, row_config
+from service.domain.structure import Reason
 from service.domain.trajectory import LARGEST_PAYLOAD_BYTES, MOST_PARTS, ExecutionKind, parse
 from tests.domain.dialogues import agentic_run
+from tests.domain.rows import to_a_row
 
 PROBLEM = "4b0ec436-6595-502e-bf33-1d976750fe7b"
 DIALOGUE = json.loads(agentic_run().payload())
@@ -235,3 +242,63 @@ def test_an_excerpt_is_short_and_printable(line: bytes) -> None:
     shown = excerpt(line)
     assert len(shown) <= EXCERPT_CHARACTERS
     assert shown.isprintable()
+
+
+def chat(*turns: dict[str, Any], **fields: Any) -> Imported:
+    return read({"messages": [{"role": "user", "content": "a red bag"}, *turns], "success": True, **fields})
+
+
+def use(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": "", "tool_calls": [{"id": name, "name": name, "arguments": arguments}]}
+
+
+def answered(name: str, result: Any, **arguments: Any) -> list[dict[str, Any]]:
+    return [use(name, **arguments), {"role": "tool", "tool_call_id": name, "content": json.dumps(result)}]
+
+
+FOUND = answered("find_product", [{"product_id": "77"}], q="bag")
+
+
+@pytest.mark.parametrize(
+    ("turns", "fields", "reason"),
+    [
+        ([*FOUND, *answered("recommend_product", "ok", product_ids="77"), use("terminate")], {}, Reason.KEPT),
+        ([*FOUND, use("recommend_product", product_ids="77")], {}, Reason.KEPT),
+        ([*FOUND, use("find_product", q="bag")], {}, Reason.UNPAIRED_CALL),
+        ([use("terminate"), *FOUND], {}, Reason.UNPAIRED_CALL),
+        ([*FOUND, use("recommend_product", product_ids="78")], {}, Reason.UNGROUNDED_ID),
+        ([*FOUND, use("recommend_product", product_ids="77")], {"success": False}, Reason.NOT_SUCCESSFUL),
+        ([*FOUND, use("recommend_product", product_ids="77")], {"success": None}, Reason.UNJUDGED),
+        ([*FOUND * 3], {}, Reason.LOOP),
+        ([*FOUND, {"role": "assistant", "content": ""}], {}, Reason.DEFECTIVE_FORMAT),
+    ],
+    ids=[*map(str, range(9))],
+)
+def test_gates_of_imported_formats(turns: list[dict[str, Any]], fields: dict[str, Any], reason: Reason) -> None:
+    found = chat(*turns, **fields)
+    verdict = to_a_row(found.payload, found.kind, Evidence(judgement=found.judgement))
+    assert verdict.reason is reason
+    assert row_config(verdict) is Config.UNATTRIBUTED
+
+
+def test_a_row_offers_published_tools_where_they_fit_and_no_others() -> None:
+    calls = parse(chat(*FOUND).payload, ExecutionKind.MESSAGES).tool_calls
+    offered = tool_set(ExecutionKind.MESSAGES, calls)
+    assert [tool["function"]["name"] for tool in offered.schemas] == ["find_product"]
+    assert offered.source == "published"
+    odd = parse(chat(*answered("find_product", [], query="bag")).payload, ExecutionKind.MESSAGES).tool_calls
+    assert tool_set(ExecutionKind.MESSAGES, odd).source == "inferred"
+
+
+def test_hearsay_speaks_where_no_one_else_does_and_confirms_nothing() -> None:
+    problem = PublishedProblem("p", "legacy_shoppingbench", "product", None, None)
+    hearsay = [FamilyReport(f"import:{name}", "hearsay", ("77", "78"), True, is_hearsay=True) for name in "abc"]
+    alone = describe(problem, hearsay, LEAK_1)
+    assert (alone.query, alone.query_confirmed, alone.winner_ids) == ("hearsay", False, frozenset())
+    assert alone.suspect_winner_ids == {"77"}  # a product problem scores one id
+    heard = [FamilyReport(name, "heard", ("77",), True) for name in ("f", "g")]
+    both = describe(problem, [*hearsay, *heard], LEAK_1)
+    assert (both.query, both.query_confirmed, both.winner_ids) == ("heard", True, {"77"})
+    assert both.suspect_winner_ids == frozenset()
+    one = describe(problem, [*hearsay, heard[0]], LEAK_1)
+    assert (one.query, one.query_confirmed, one.suspect_winner_ids) == ("heard", False, {"77"})

@@ -5,9 +5,11 @@ import json
 import zlib
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.source import rows
 from service.source.decoding import MAX_DEPTH, Malformed, decode
 from service.source.objects import Caps, TakingFailed, take
 from tests.hostile import hostile
@@ -79,3 +81,9 @@ def test_what_is_taken_is_within_the_caps(body: bytes, size: int) -> None:
     except TakingFailed:
         return
     assert len(taken) <= CAPS.unpacked_bytes
+
+
+@pytest.mark.parametrize("kind", ["atif", "messages", "envelope", "ENVPACK"])
+def test_no_listing_names_a_format_of_files(kind: str) -> None:
+    with pytest.raises(rows.UnknownKind):
+        rows.kind(kind)

@@ -5,19 +5,17 @@ from collections import Counter
 from pathlib import Path
 from threading import Event
 
-import pytest
-from sqlalchemy import Engine, func, select, text
+from sqlalchemy import select, text
 from starlette.testclient import TestClient
 
 from service.api import create_app
 from service.cli.intake import take_in
-from service.domain.imports.formats import Format
 from service.domain.imports.identity import Naming
 from service.domain.policy import DEFAULT_POLICIES
 from service.store import backlog, clusters, pools, snapshots, statistics
-from service.store.engine import reading, transaction
+from service.store.engine import reading
 from service.store.files import FileStore
-from service.store.models import Base, LedgerItem, LedgerState
+from service.store.models import LedgerItem, LedgerState
 from service.store.statistics import Dimension
 from tests.imported import as_atif, as_messages, by_agent, envelopes, lines
 from workers.context import Context
@@ -33,12 +31,10 @@ def write(folder: Path, name: str, rows: list[dict]) -> Path:
     return path
 
 
-def judge_and_release(context: Context) -> None:
+def judge(context: Context) -> None:
     with reading(context.engine) as session:
         ids = backlog.trajectories_unjudged(session, RULES, 10_000)
     filter.run(ids, context, "test")
-    for stage in (cluster, assign, snapshot):
-        stage.run((), context, "test")
 
 
 def take(context: Context, path: Path, naming: Naming = UNNAMED) -> None:
@@ -46,21 +42,14 @@ def take(context: Context, path: Path, naming: Naming = UNNAMED) -> None:
     assert account.is_clean, account
 
 
-def table_rows(engine: Engine) -> dict[str, int]:
-    with reading(engine) as session:
-        return {
-            name: session.scalar(select(func.count()).select_from(table)) or 0
-            for name, table in Base.metadata.tables.items()
-            if name not in ("imports", "alembic_version")
-        }
-
-
 def test_rows_of_every_format_end_in_a_snapshot(context: Context, archive: Path, tmp_path: Path) -> None:
     spellings = (dict, as_atif, as_messages)
     for place, (agent, runs) in enumerate(by_agent(archive).items()):
         rows = [spellings[place % 3](run) for run in runs]
         take(context, write(tmp_path, f"{agent}.jsonl", rows), Naming(agent))
-    judge_and_release(context)
+    judge(context)
+    for stage in (cluster, assign, snapshot):
+        stage.run((), context, "test")
 
     by = [Dimension.KIND, Dimension.VERDICT]
     with reading(context.engine) as session:
@@ -86,7 +75,7 @@ def test_no_call_of_a_format_without_evidence_is_attributed(context: Context, ar
     runs = envelopes(archive)[:20]
     take(context, write(tmp_path, "a.jsonl", [as_atif(run) for run in runs]))
     take(context, write(tmp_path, "m.jsonl", [as_messages(run) for run in runs]))
-    judge_and_release(context)
+    judge(context)
     with reading(context.engine) as session:
         rows = session.execute(text("SELECT structural_class, calls, reason FROM verdicts")).all()
     assert len(rows) == 40
@@ -98,7 +87,7 @@ def test_no_call_of_a_format_without_evidence_is_attributed(context: Context, ar
 def test_what_a_file_does_not_say_is_not_known(context: Context, archive: Path, tmp_path: Path) -> None:
     runs = [{**row, "success": None} for row in envelopes(archive)]
     take(context, write(tmp_path, "output.jsonl", runs))
-    judge_and_release(context)
+    judge(context)
     with reading(context.engine) as session:
         verdicts = {count.values[0] for count in statistics.counts(session, RULES, [Dimension.VERDICT])}
         success = session.scalars(text("SELECT DISTINCT evidence.body #>> '{judgement,success}' FROM evidence")).all()
@@ -107,9 +96,11 @@ def test_what_a_file_does_not_say_is_not_known(context: Context, archive: Path, 
 
 
 def test_the_viewer_shows_an_imported_row(context: Context, archive: Path, tmp_path: Path) -> None:
-    runs = envelopes(archive)
+    runs = envelopes(archive)[:40]
     take(context, write(tmp_path, "a.jsonl", [as_atif(run, agent="<b>teacher</b>") for run in runs]))
-    judge_and_release(context)
+    judge(context)
+    for stage in (cluster, assign):
+        stage.run((), context, "test")
     client = TestClient(create_app(context.engine, context.settings), raise_server_exceptions=False)
     page = client.get("/v1/trajectories", params={"kind": "atif", "limit": 200}).json()["trajectories"]
     assert len(page) == len({json.dumps(as_atif(run)) for run in runs})  # some agents did exactly the same
@@ -126,7 +117,8 @@ def test_a_file_alone_confirms_nothing_and_moves_no_figure(context: Context, arc
     for name in ("agent-1", "agent-2", "agent-3"):  # as many families as it likes
         row = as_atif({**run, "execution_time": name}, agent=name)
         take(context, write(tmp_path, f"{name}.jsonl", [row]))
-    judge_and_release(context)
+    judge(context)
+    cluster.run((), context, "test")
     with reading(context.engine) as session:
         clustering = clusters.latest(session)
         assert clustering is not None
@@ -135,30 +127,3 @@ def test_a_file_alone_confirms_nothing_and_moves_no_figure(context: Context, arc
     assert member.query == run["dialogue"][0]["extra_info"]["query"]
     assert not member.query_confirmed
     assert member.winner_ids == []
-
-
-@pytest.mark.parametrize("wanted", [Format.ENVELOPE, None])
-def test_an_import_takes_no_harvested_name(
-    context: Context, archive: Path, tmp_path: Path, wanted: Format | None
-) -> None:
-    # The row claims the ids of a run, an agent and a race that are there already.
-    with transaction(context.engine) as session:
-        session.execute(
-            text(
-                "INSERT INTO agent_versions (agent_version_id, agent_name, family, source)"
-                " VALUES ('v', 'v', 'f', '{}');"
-                "INSERT INTO evaluation_runs"
-                " (eval_run_id, agent_version_id, phase, kind, status, is_over, counts, source)"
-                " VALUES ('run-1', 'v', 'RACE', 'legacy_shoppingbench', 'SUCCESS', true, true, '{}')"
-            )
-        )
-    run = envelopes(archive)[0]
-    claim = {**run, "eval_run_id": "run-1", "agent_version_id": "v", "race_id": "race-1"}
-    path = write(tmp_path, "output.jsonl", [claim])
-    assert take_in(context.engine, path, wanted, Naming(), Event()).stored == 1
-    with reading(context.engine) as session:
-        runs = set(session.scalars(text("SELECT eval_run_id FROM trajectories")))
-        agents = set(session.scalars(text("SELECT agent_version_id FROM evaluation_runs WHERE phase = 'IMPORTED'")))
-    assert all(name.startswith("import:") for name in runs | agents)
-    assert json.loads(path.read_bytes())["problem_id"] == run["problem_id"]
-    assert table_rows(context.engine)["evaluation_runs"] == 2
