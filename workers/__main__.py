@@ -16,7 +16,7 @@ from service.errors import SluiceError
 from service.source.chain import connecting
 from service.store import origin
 from service.store.engine import transaction
-from workers import loops
+from workers import loops, watch
 from workers.context import Context, open_context
 from workers.pipeline import register
 
@@ -30,10 +30,11 @@ def main() -> int:
     if settings.database_url is None or settings.redis_url is None:
         sys.stderr.write("workers need SLUICE_DATABASE_URL and SLUICE_REDIS_URL; `sluice up` gives them their own\n")
         return 2
-    _stand_back(settings.niceness)
+    stand_back(settings.niceness)
     try:
         if settings.subtensor:
             connecting(settings)
+        watch.require(settings)
     except SluiceError as error:
         sys.stderr.write(f"{error.message}\n")
         return 2
@@ -51,7 +52,7 @@ def main() -> int:
     return 1 if any(loop.exception() for loop in running) else 0
 
 
-def _stand_back(niceness: int) -> None:
+def stand_back(niceness: int) -> None:
     """Let what else runs on this machine go first. Threads begun later follow, and on Linux so does disk priority."""
     if niceness <= os.getpriority(os.PRIO_PROCESS, 0):
         return

@@ -43,6 +43,16 @@ def is_wanted(settings: Settings) -> bool:
     return settings.validator_logs is not None or settings.proxy_log is not None
 
 
+def require(settings: Settings) -> None:
+    """Look at what can be wrong before anything starts.
+
+    Raises:
+        SluiceError: BAD_INPUT for a format in which no line of the proxy's log can be read.
+    """
+    if settings.proxy_log is not None:
+        proxy_log.compile_format(settings.proxy_log_format)
+
+
 def follow(context: Context) -> None:
     """Read and grade until the process is asked to stop.
 
