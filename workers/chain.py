@@ -30,7 +30,8 @@ def follow(context: Context) -> None:
     with open_chain(context.settings) as chain:
         follower = Follower(context, chain)
         while not context.stopping.wait(BLOCK_SECONDS if chain.head else FIRST_LOOK_SECONDS):
-            follower.look()
+            if chain.head or chain.refusal:
+                follower.look()
 
 
 class Follower:
@@ -72,7 +73,8 @@ class Follower:
             except ChainRefused as refused:
                 if refused.reason.is_about_node:
                     raise
-                log.info("no metagraph of race %.60r yet: %s", race.race_id, refused.reason)
+                if refused.reason is not ChainRefusal.AHEAD:
+                    log.info("no metagraph of race %.60r yet: %s", race.race_id, refused.reason)
 
     def _record_close(self, race: ClosedRace) -> None:
         try:

@@ -11,7 +11,9 @@ import pytest
 
 from service.store import walks
 from service.store.engine import reading
+from service.store.leases import LeaseName
 from tests.workers.harness import Pipeline
+from workers.loops import Loop, rest_seconds
 
 WITHOUT_PACKAGE = (
     "import sys; sys.modules['bittensor'] = None; import workers.__main__; sys.exit(workers.__main__.main())"
@@ -32,20 +34,15 @@ def walked(work: Pipeline) -> bool:
         return walks.completed_after(session, 0)
 
 
-def test_workers_stand_back(work: Pipeline) -> None:
-    with work.worker() as process:
-        seen = psutil.Process(process.pid)
-        wait_for(lambda: seen.nice() == 10, process)
-        wait_for(lambda: len(seen.threads()) > 8, process)
-        assert {os.getpriority(os.PRIO_PROCESS, thread.id) for thread in seen.threads()} == {10}
-
-
-def test_a_node_that_is_away_keeps_a_worker_from_nothing(work: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_whose_node_is_away_walks_all_the_same_and_stands_back(
+    work: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SLUICE_SUBTENSOR", "ws://127.0.0.1:9")
-    monkeypatch.setenv("SLUICE_NICENESS", "0")
     with work.worker() as process:
         wait_for(lambda: walked(work), process)
-        assert psutil.Process(process.pid).nice() == psutil.Process().nice()
+        threads = psutil.Process(process.pid).threads()
+        assert len(threads) > 8
+        assert {os.getpriority(os.PRIO_PROCESS, thread.id) for thread in threads} == {10}
 
 
 def test_a_worker_says_in_one_sentence_that_the_package_is_missing(work: Pipeline) -> None:
@@ -61,7 +58,22 @@ def test_a_worker_says_in_one_sentence_that_the_package_is_missing(work: Pipelin
     assert ended.stderr == "SLUICE_SUBTENSOR is set, which needs the extra `chain`: pip install 'sluice-sn15[chain]'\n"
 
 
-def test_nothing_imports_the_chain_until_one_is_named() -> None:
-    told = "import sys, workers.__main__, service.cli.up, service.api; print('bittensor' in sys.modules)"
+def test_nothing_imports_the_chain_until_one_is_named_and_priority_only_sinks() -> None:
+    told = (
+        "import os, sys, service.cli.up, service.api\n"
+        "from workers.__main__ import stand_back\n"
+        "for niceness in (0, 12, 5):\n"
+        "    stand_back(niceness)\n"
+        "    print(os.nice(0))\n"
+        "print('bittensor' in sys.modules)\n"
+    )
     ended = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, timeout=60, check=True)
-    assert ended.stdout == "False\n"
+    own = os.nice(0)
+    assert ended.stdout.split() == [str(own), str(max(own, 12)), str(max(own, 12)), "False"]
+
+
+def test_a_loop_that_finds_nothing_rests_a_tenth_of_the_time_since_it_did() -> None:
+    loop = Loop(LeaseName.SWEEP, lambda context: None, rest_share=4.0)
+    # At least a second; four times a round of 0.5 s; a tenth of 60 s; and of 600 s no more than ten seconds.
+    for took, idle, rest in ((0.1, 0.0, 1.0), (0.5, 0.0, 2.0), (0.1, 60.0, 6.0), (0.1, 600.0, 10.0)):
+        assert rest_seconds(loop, took_seconds=took, idle_seconds=idle) == rest
