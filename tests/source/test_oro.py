@@ -189,7 +189,7 @@ def test_no_server_is_a_refusal_too(target: FetchTarget) -> None:
     assert answer.reason is Refusal.UNREACHABLE
 
 
-@pytest.mark.parametrize("kind", list(ExecutionKind))
+@pytest.mark.parametrize("kind", [ExecutionKind.LEGACY, ExecutionKind.ENVPACK])
 def test_bytes_that_are_there_already_are_not_sent_again(
     replay: Replay, source: OroSource, kind: ExecutionKind
 ) -> None:

@@ -5,6 +5,7 @@ import logging
 import signal
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,11 +20,12 @@ from starlette.testclient import TestClient
 from service.api import create_app
 from service.config import Settings
 from service.replay.archive import read_archive
-from service.replay.faults import Fault
+from service.replay.faults import Fault, Faults
 from service.replay.recorded import AgentVersion
 from service.replay.server import Replay, replaying
 from service.store.engine import open_engine, reading, transaction
 from service.store.models import AgentCode, AgentCodeBytes, EvaluationRun, LedgerItem, LedgerState
+from tests.replay.recording import write_recording
 from tests.workers.harness import pipeline
 from workers import agent_code
 from workers.agent_code import GRACE, LONGEST_WAIT, VERSIONS_AT_ONCE, collect
@@ -56,6 +58,15 @@ def come_round(context: Context) -> None:
     """Let every next try have come."""
     with transaction(context.engine) as session:
         session.execute(update(AgentCode).values(next_try_at=datetime.now(UTC) - timedelta(seconds=1)))
+
+
+@pytest.fixture
+def replay(tmp_path: Path) -> Iterator[Replay]:
+    """Five agents, whose races are all over."""
+    with replaying(write_recording(tmp_path / "recording"), faults=Faults()) as server:
+        for race_id, race in server.archive.races.items():
+            server.archive.races[race_id] = replace(race, status="RACE_COMPLETE", completed_at=race.started_at)
+        yield server
 
 
 @pytest.fixture
@@ -120,13 +131,14 @@ def test_code_that_is_hidden_without_a_date_waits_as_an_embargo_does(walked: Con
     assert all(timedelta(hours=5) < wait < timedelta(hours=7) for wait in waits)
 
 
-def test_an_agent_without_code_is_gone_and_not_asked_about_again(context: Context, replay: Replay) -> None:
-    walk(context)
-    assert collect(context) == 0
-    assert {(row.state, row.reason) for row in rows(context).values()} == {(LedgerState.GONE, "no_object")}
-    come_round(context)
+def test_an_agent_without_code_is_gone_and_not_asked_about_again(walked: Context, replay: Replay) -> None:
+    for agent_version_id, agent in replay.archive.agents.items():
+        replay.archive.agents[agent_version_id] = replace(agent, code=None)
+    assert collect(walked) == 0
+    assert {(row.state, row.reason) for row in rows(walked).values()} == {(LedgerState.GONE, "no_object")}
+    come_round(walked)
     asked(replay)
-    collect(context)
+    collect(walked)
     assert asked(replay) == 0
 
 
@@ -192,9 +204,9 @@ def test_no_endpoint_export_or_log_holds_any_of_it(
     with replaying(recorded) as server, pipeline(database_url, redis_url, server.url, tmp_path) as work:
         with work.worker("service.store.agent_code.add@3") as doomed:
             assert doomed.wait(timeout=60) == -signal.SIGKILL
-        with work.worker():
-            _wait_for_code(work.engine, len(recorded.agents))
         work.run()
+        with work.worker():  # the last one may have been told to stop between two agents
+            _wait_for_code(work.engine, len(recorded.agents))
         logs = "".join(capfd.readouterr())
         settings_of = {"data_dir": tmp_path, "database_url": database_url, "redis_url": redis_url}
         served = _everything_served(database_url, settings_of)
