@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ from service.replay.archive import read_archive
 from service.replay.recorded import Run
 from service.store import gradings, snapshots
 from service.store.engine import reading
-from service.store.models import Base, LocalEnvelope, LocalGrading, Trajectory, WitnessLine
+from service.store.leases import LeaseName
+from service.store.models import Base, Lease, LocalEnvelope, LocalGrading, Trajectory, WitnessLine
 from tests.workers import validator_side as side
 from tests.workers.harness import Pipeline
 
@@ -101,26 +102,40 @@ def write_marked_access_log(path: Path, run: Run) -> None:
 
 
 @pytest.fixture
-def beside(work: Pipeline, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """A marked validator beside the pipeline, whose workers log everything; the lines that a release will grade."""
+def beside(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Workers log everything and watch a folder; what is given back fills it, and tells how many lines are graded."""
     recording, logs = read_archive(archive), tmp_path / f"logs-{MARK}"
+    logs.mkdir()
     run = max(side.legacy_runs(recording), key=lambda one: len(side.requests(one)))
-    graded = write_marked_run(logs, run) + write_marked_episodes(logs, side.envpack_runs(recording)[0])
-    write_marked_access_log(tmp_path / "access.log", run)
+    episodes = side.envpack_runs(recording)[0]
     monkeypatch.setenv("SLUICE_VALIDATOR_LOGS", str(logs))
     monkeypatch.setenv("SLUICE_PROXY_LOG", str(tmp_path / "access.log"))
     monkeypatch.setenv("SLUICE_LOG_LEVEL", "DEBUG")
-    return graded
+
+    def fill() -> int:
+        write_marked_access_log(tmp_path / "access.log", run)
+        return write_marked_run(logs, run) + write_marked_episodes(logs, episodes)
+
+    return fill
 
 
-def run_until_graded(work: Pipeline, graded: int) -> None:
-    """Harvest, judge, release and grade, until nothing is left to do."""
+def run_until_graded(work: Pipeline, fill: Callable[[], int]) -> None:
+    """Harvest, judge and release, let the validator write meanwhile, and grade, until nothing is left to do."""
     deadline = time.monotonic() + 120
+    lines: int | None = None
     with work.worker() as process:
-        while not (_graded(work.engine, graded) and work.done_since(0)):
+        while not (lines is not None and _graded(work.engine, lines) and work.done_since(0)):
             assert process.poll() is None, "the worker died"
             assert time.monotonic() < deadline
             time.sleep(0.2)
+            if lines is None and _is_watched(work.engine):
+                time.sleep(1.0)  # until the kernel has been asked to tell of changes
+                lines = fill()
+
+
+def _is_watched(engine: Engine) -> bool:
+    with reading(engine) as session:
+        return session.scalar(select(Lease.token).where(Lease.name == LeaseName.WATCH)) is not None
 
 
 def _graded(engine: Engine, lines: int) -> bool:
@@ -191,7 +206,7 @@ def everything_queued(redis_url: str) -> Iterator[tuple[str, bytes]]:
 
 
 def test_no_mark_leaves(
-    beside: int,
+    beside: Callable[[], int],
     work: Pipeline,
     redis_url: str,
     capfd: pytest.CaptureFixture[str],

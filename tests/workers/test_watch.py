@@ -15,6 +15,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.exc import OperationalError
 
 from service.config import Settings
+from service.errors import ErrorCode, SluiceError
 from service.replay.archive import read_archive
 from service.replay.recorded import Archive, Run
 from service.store import evidence, gradings, local
@@ -240,3 +241,32 @@ def test_a_database_that_is_away_loses_nothing(
         until(beside, lambda: waiting(beside) > 0)
         shutil.rmtree(path.parent)
     assert waiting(beside) == len(side.recorded(ours))
+
+
+def test_two_watchers_at_once_read_everything_once(beside: Context, ours: Run, tmp_path: Path) -> None:
+    """Leases keep them apart; should one have lost its own unawares, it stops at what the other has written."""
+    side.write_access_log(tmp_path / "access.log", [ours])
+    path = side.write_run(tmp_path / "logs", ours)
+    with ThreadPoolExecutor() as threads:
+        both = [threads.submit(watch.follow, beside) for _ in range(2)]
+        for number in range(20):
+            with path.open("ab") as file:
+                file.write(side.spelled({"problem_id": f"p{number}"}))
+            time.sleep(0.05)
+        until(beside, lambda: waiting(beside) == len(side.recorded(ours)) + 20)
+        beside.stopping.set()
+        faults = [one.exception(timeout=5) for one in both]
+    assert {fault.code for fault in faults if isinstance(fault, SluiceError)} <= {ErrorCode.LEASE_LOST}
+    with reading(beside.engine) as session:
+        places = session.scalars(select(LocalEnvelope.ordinal).order_by(LocalEnvelope.ordinal)).all()
+    assert places == list(range(len(side.recorded(ours)) + 20))
+    assert count(beside, WitnessLine) == sum(call["status_code"] is not None for call in side.requests(ours))
+
+
+def test_a_format_that_tells_too_little_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    settings = Settings(proxy_log=tmp_path / "access.log", proxy_log_format="$status")
+    with pytest.raises(SluiceError) as refused:
+        watch.require(settings)
+    assert refused.value.code is ErrorCode.BAD_INPUT
+    watch.require(Settings(proxy_log_format="$status"))
+    assert not watch.is_wanted(Settings())

@@ -57,7 +57,7 @@ def compile_format(text: str) -> LogFormat:
     text = COMBINED if text.strip() == "combined" else _bare(text)
     pieces = list(_VARIABLE.finditer(text))
     names = [piece[1] or piece[2] for piece in pieces]
-    for wanted, what in ((_TIMES, "when"), (_TARGETS, "what")):
+    for wanted, what in ((_TIMES, "when something"), (_TARGETS, "what")):
         if not wanted.intersection(names):
             raise SluiceError(
                 ErrorCode.BAD_INPUT,
