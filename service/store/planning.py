@@ -185,9 +185,13 @@ def _window(wanted: Select[*tuple[Any, ...]], within: Scope, known: Knowledge) -
         for hint in hints
     ]
     names, hint_values, promises = zip(*told, strict=True)
-    promised = func.unnest(
-        cast(list(names), ARRAY(Text)), cast(list(hint_values), ARRAY(Boolean)), cast(list(promises), ARRAY(Float))
-    ).table_valued("version", "hint", "promise", name="promised")
+    promised = (
+        func.unnest(
+            cast(list(names), ARRAY(Text)), cast(list(hint_values), ARRAY(Boolean)), cast(list(promises), ARRAY(Float))
+        )
+        .table_valued("version", "hint", "promise", name="promised")
+        .render_derived()
+    )
     best = promised.c.promise.desc(), LedgerItem.ledger_id
     ranked = (
         wanted.join(
