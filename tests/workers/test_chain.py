@@ -14,7 +14,8 @@ from service.store import chain as stored
 from service.store import listings
 from service.store.engine import reading, transaction
 from service.store.models import Metagraph, MetagraphNeuron, Race
-from tests.source.fake_chain import NEWCOMER, VALIDATOR, FakeNode, following, time_of, wait_until
+from tests.source.fake_chain import NEWCOMER, VALIDATOR, FakeNode, following, time_of, to, wait_until
+from workers import chain as chain_loop
 from workers.chain import Follower
 from workers.context import Context
 
@@ -129,6 +130,23 @@ def test_an_older_reading_never_takes_the_newest_ones_place(context: Context, ch
         assert not stored.save_newest(session, chain.metagraph(1000))
         assert not stored.save_newest(session, chain.metagraph(800))
     assert metagraphs(context) == {None: (1000, 0, False)}
+
+
+def test_the_loop_follows_until_it_is_told_to_stop(
+    context: Context, node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chain_loop, "open_chain", lambda settings: Chain(to(node), settings.netuid))
+    monkeypatch.setattr(chain_loop, "FIRST_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(chain_loop, "BLOCK_SECONDS", 0.05)
+    thread = threading.Thread(target=chain_loop.follow, args=(context,))
+    thread.start()
+    wait_until(lambda: set(metagraphs(context)) == {None})
+    close(context, "race", time_of(CLOSE_BLOCK))
+    wait_until(lambda: set(metagraphs(context)) == {None, "race"})
+    context.stopping.set()
+    thread.join(10.0)
+    assert not thread.is_alive()
+    assert node.closed == 1
 
 
 def test_two_workers_at_once_store_one_set_of_rows(context: Context, node: FakeNode) -> None:
