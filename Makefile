@@ -51,6 +51,7 @@ bench: $(INSTALLED) ## Measure against the targets; the figures go to docs/bench
 	$(BIN)/python -m benchmarks.harvest $(wildcard $(SLUICE_SHARED)/data/runs)
 
 nightly: $(INSTALLED) ## Run the slow suites: load, chaos, the installed wheel.
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[fuzz]'
 	$(BIN)/pytest -m nightly $(ARGS)
 
 lock: ## Write requirements.lock anew from the newest versions pyproject.toml allows.

@@ -11,12 +11,9 @@ from service.domain.structure import Outcome, Reason
 from service.domain.trajectory import DEEPEST, Defect, ExecutionKind, parse
 from tests.domain.dialogues import agentic_run
 from tests.domain.rows import to_a_row
+from tests.hostile import nested
 
 LEGACY, ENVPACK = ExecutionKind.LEGACY, ExecutionKind.ENVPACK
-
-
-def nested(depth: int, inside: str = "1") -> str:
-    return "[" * depth + inside + "]" * depth
 
 
 def dialogue(**spelled: str) -> bytes:
