@@ -1,10 +1,11 @@
 """Rules of the ledger over a source that withholds, takes back and calls off: what is asked for, and what rests."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import func, select, update
@@ -14,7 +15,7 @@ from service.replay.faults import Fault, Faults
 from service.replay.recorded import Race, Run
 from service.replay.server import Replay, replaying
 from service.source.listing import FetchTarget
-from service.store import ledger
+from service.store import ledger, listings, relisting, rereading, resting, tombstones, trajectories
 from service.store.engine import reading, transaction
 from service.store.models import EvaluationRun, Evidence, LedgerItem, Tombstone, Trajectory
 from tests.replay.recording import write_recording
@@ -325,3 +326,58 @@ def test_no_walk_spends_more_on_re_reading_than_its_allowance_and_all_have_their
         assert len(races) + len(agents) <= 3
         seen += races + agents
     assert len(seen) == len(set(seen)) == everything
+
+
+def look_again(context: Context) -> None:
+    late.much_later(context, items=True)
+    walk(context)
+    let_time_pass(context)
+    late.fetch(context)
+
+
+class Killed(BaseException):
+    """Stands for a SIGKILL: nothing handles it, and the open transaction is lost."""
+
+
+STEPS = (
+    (tombstones, "settle"),
+    (resting, "follow"),
+    (relisting, "relist"),
+    (listings, "mark_run_listed"),
+    (rereading, "mark_agent_read"),
+    (trajectories, "revise"),
+    (ledger, "mark_fetched"),
+)
+
+
+def test_one_killed_at_each_step_in_turn_ends_where_an_undisturbed_one_does(
+    context: Context, replay: Replay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walk(context)
+    late.fetch(context)
+    before = late.counts(context)
+    archive = replay.archive
+    whole = [
+        run for run in archive.runs.values() if not late.is_envpack(run) and all(item.packed for item in run.items)
+    ]
+    first, second = whole[:2]
+    anew, moved = first.items[:2]
+    changed = late.with_item(first, anew.problem_id, update=anew.update | {"score": 0.125})
+    archive.replace(late.with_item(changed, moved.problem_id, payload=b"[ ]", updated_at=late.INVALIDATED_AT))
+    archive.replace(replace(second, is_included=False))
+    for module, name in STEPS:
+        original = getattr(module, name)
+
+        def dying(*arguments: Any, original: Callable[..., Any] = original, **named: Any) -> None:
+            original(*arguments, **named)
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, dying)
+            with pytest.raises(Killed):
+                look_again(context)
+    for _ in range(2):
+        look_again(context)
+        # A judgement and an object are new, and a run does not count.
+        new = Counter(late.counts(context)) - Counter(before)
+        assert new == {"evidence": 2, "verdicts": 2, "payloads": 1, "tombstones": 1}
