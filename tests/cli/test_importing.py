@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -148,6 +149,22 @@ def test_an_import_that_was_cut_anywhere_goes_on_to_the_same_corpus(
     account = take(engine, path)
     assert account.stored + account.present == 11
     assert corpus(engine) == expected
+
+
+def test_two_imports_of_the_same_rows_at_once_are_one(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "BATCH_ROWS", 7)
+    rows = [row for number in range(40) for row in (envelope(number), envelope(number))]
+    paths = []
+    for name in ("a", "b"):
+        random.Random(name).shuffle(rows)
+        paths.append(write(tmp_path / name, *rows))
+    with ThreadPoolExecutor() as pool:
+        accounts = list(pool.map(lambda path: take(engine, path), paths))
+    assert [account.usable for account in accounts] == [80, 80]
+    assert sum(account.stored for account in accounts) == 40
+    assert corpus(engine)["counts"]["trajectories"] == 40
 
 
 def test_every_row_has_an_account(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

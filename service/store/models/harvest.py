@@ -80,7 +80,7 @@ class EvaluationRun(Base):
     validator_hotkey: Mapped[str | None]
     phase: Mapped[str]
     kind: Mapped[str]
-    """Execution kind: `legacy_shoppingbench` or `envpack`."""
+    """A value of `domain.trajectory.ExecutionKind`."""
     status: Mapped[str]
     is_over: Mapped[bool]
     """The run will not change any more."""
