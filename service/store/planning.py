@@ -1,7 +1,7 @@
 """What the planner is given, as queries: open items, what is under way, and what verdicts have said. Plans nothing.
 
-Rows come as plain tuples, and no more of them than a plan can make use of: where more than `WINDOW` items are open,
-each problem and each agent version shows those that promise most, and the longest due are always among them.
+Rows come as plain tuples, and no more of them than a plan can make use of: where more than `WINDOW` items are due,
+only some problems are looked at, those of which least is known and those whose items have been due longest.
 """
 
 from collections import defaultdict
@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Boolean, ColumnElement, Float, Select, Text, any_, case, cast, func, literal, select, union
+from sqlalchemy import ColumnElement, Select, any_, case, cast, func, literal, select, union
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 from sqlalchemy.orm import Session
 
-from service.domain.chances import PRIOR_1, Chances, Hint, Knowledge, ProblemKnown, Tally
+from service.domain.chances import Hint, Knowledge, ProblemKnown, Tally
 from service.domain.gains import Candidate, Standing
 from service.domain.structure import Outcome
 from service.domain.trajectory import ExecutionKind
@@ -25,11 +25,9 @@ from service.store.tombstones import entombed
 _Key = TypeVar("_Key")
 
 WINDOW = 30_000
-"""Open items that a plan looks at; where there are more, problems and versions share them out evenly."""
-LEAST_SHARE = 8
-"""Items that each problem and each version shows at least."""
+"""Items that are due and are looked at; a little more, since problems are looked at whole."""
 LONGEST_DUE = 100
-"""Items that are looked at because they were listed first."""
+"""Items whose problems are looked at, up to a quarter of the window, because they have been due longest."""
 SIBLINGS = 3
 """Newest versions of a family that tell what its versions are like, beside those with open items."""
 REQUESTS = {ExecutionKind.LEGACY: 2, ExecutionKind.ENVPACK: 1}
@@ -71,9 +69,8 @@ class Scope(NamedTuple):
 
     versions: dict[str, str]
     """Family by version."""
-    problems: list[str]
-    items: int
-    """Open items that are due."""
+    problems: dict[str, int]
+    """Items that are due, by problem."""
 
 
 def outlook(session: Session, rules_digest: str, now: datetime, sent: Collection[int]) -> Outlook:
@@ -98,17 +95,17 @@ def outlook(session: Session, rules_digest: str, now: datetime, sent: Collection
 
 def scope(session: Session, now: datetime) -> Scope:
     """Which problems and agents have items that are due."""
-    by_version = _items(EvaluationRun.agent_version_id, AgentVersion.family, func.count()).where(*_due(now))
-    rows = session.execute(by_version.group_by(EvaluationRun.agent_version_id, AgentVersion.family)).all()
-    problems = session.scalars(select(LedgerItem.problem_id).where(*_due(now)).distinct()).all()
-    return Scope({version: family for version, family, _ in rows}, list(problems), sum(row[2] for row in rows))
+    by_version = _items(EvaluationRun.agent_version_id, AgentVersion.family).where(*_due(now)).distinct()
+    by_problem = select(LedgerItem.problem_id, func.count()).where(*_due(now)).group_by(LedgerItem.problem_id)
+    versions = {version: family for version, family in session.execute(by_version)}
+    return Scope(versions, {problem: items for problem, items in session.execute(by_problem)})
 
 
 def candidates(session: Session, now: datetime, within: Scope, known: Knowledge) -> list[Candidate]:
-    """Open items that are due, claimed ones left out; the ones that promise most where there are too many."""
+    """Open items that are due, claimed ones left out; those of some problems where there are too many."""
     wanted = _items(*_ITEM).where(*_due(now))
-    if within.items > WINDOW:
-        wanted = _window(wanted, within, known)
+    if sum(within.problems.values()) > WINDOW:
+        wanted = wanted.where(_among(LedgerItem.problem_id, _shown(session, now, within, known)))
     return _candidates(session, wanted)
 
 
@@ -175,46 +172,26 @@ def _candidates(session: Session, statement: Select[*tuple[Any, ...]]) -> list[C
     return [Candidate._make((*row[:-1], Standing(row[-1]))) for row in rows]
 
 
-def _window(wanted: Select[*tuple[Any, ...]], within: Scope, known: Knowledge) -> Select[*tuple[Any, ...]]:
-    """The share of each problem and each version, by the chance that the version's items are kept."""
-    chances = Chances(known, PRIOR_1)
-    hints: tuple[Hint, ...] = (True, False, None)
-    told = [
-        (version, hint, chances.of(version, family, "", hint).kept)
-        for version, family in within.versions.items()
-        for hint in hints
-    ]
-    names, hint_values, promises = zip(*told, strict=True)
-    promised = (
-        func.unnest(
-            cast(list(names), ARRAY(Text)), cast(list(hint_values), ARRAY(Boolean)), cast(list(promises), ARRAY(Float))
-        )
-        .table_valued("version", "hint", "promise", name="promised")
-        .render_derived()
-    )
-    best = promised.c.promise.desc(), LedgerItem.ledger_id
-    ranked = (
-        wanted.join(
-            promised,
-            (promised.c.version == EvaluationRun.agent_version_id)
-            & promised.c.hint.op("IS NOT DISTINCT FROM", is_comparison=True)(_HINT),
-        )
-        .add_columns(
-            func.row_number().over(partition_by=LedgerItem.problem_id, order_by=best).label("in_problem"),
-            func.row_number().over(partition_by=EvaluationRun.agent_version_id, order_by=best).label("in_version"),
-            func.row_number().over(order_by=LedgerItem.ledger_id).label("in_all"),
-        )
-        .subquery()
-    )
-    return select(*list(ranked.c)[: len(_ITEM)]).where(
-        (ranked.c.in_problem <= _share(len(within.problems)))
-        | (ranked.c.in_version <= _share(len(within.versions)))
-        | (ranked.c.in_all <= LONGEST_DUE)
-    )
+def _shown(session: Session, now: datetime, within: Scope, known: Knowledge) -> list[str]:
+    """Problems that are looked at, whole, until their items fill the window: some longest due, then the least known."""
 
+    def known_of(problem: str) -> int:
+        told = known.problems.get(problem)
+        return 1 if told is None else (1 + told.kept) * (1 + sum(tally.judged for tally in told.by_hint.values()))
 
-def _share(parties: int) -> int:
-    return max(LEAST_SHARE, WINDOW // 2 // parties)
+    longest_due = (
+        select(LedgerItem.problem_id).where(*_due(now)).order_by(LedgerItem.next_try_at).limit(LONGEST_DUE).subquery()
+    )
+    first = session.scalars(select(longest_due.c.problem_id).distinct().order_by(longest_due.c.problem_id)).all()
+    least_known = sorted(within.problems, key=lambda problem: (known_of(problem), problem))
+    shown: dict[str, None] = {}
+    items = 0
+    for problems, most in ((first, WINDOW // 4), (least_known, WINDOW)):
+        for problem in problems:
+            if problem not in shown and items < most:
+                shown[problem] = None
+                items += within.problems[problem]
+    return list(shown)
 
 
 def _siblings(session: Session, within: Scope) -> dict[str, str]:

@@ -203,24 +203,29 @@ def test_a_family_tells_of_its_versions_without_open_items(engine: Engine, items
     assert found.knowledge.families["a", True] == Tally(3, 2, 0)
 
 
-def test_a_large_ledger_shows_the_best_of_each_problem_and_version(
-    engine: Engine,
-    items: Numbers,
-    judged: Numbers,
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("window", "longest_due", "problems"),
+    [
+        # Known of p: (1 + 2 kept) * (1 + 3 judged) = 12; of q and r: 1 * (1 + 1) = 2. Open are 1 of p, 3 of q, 3 of r.
+        (1, 0, {"q"}),
+        (4, 0, {"q", "r"}),
+        (6, 0, {"q", "r"}),
+        (7, 0, {"p", "q", "r"}),
+        # p has been due longest: its item is let in first.
+        (4, 1, {"p", "q"}),
+    ],
+)
+def test_a_large_ledger_shows_some_problems_whole(
+    engine: Engine, judged: Numbers, monkeypatch: pytest.MonkeyPatch, window: int, longest_due: int, problems: set[str]
 ) -> None:
-    everything = {item.ledger_id: item for item in told(engine).candidates}
-    for name, value in (("WINDOW", 2), ("LEAST_SHARE", 1), ("LONGEST_DUE", 0)):
-        monkeypatch.setattr(planning, name, value)
-    shown = {item.ledger_id: item for item in told(engine).candidates}
-    # Open are run-a1 q (success), run-a1-again q r, run-a2 q r (failures), run-b1 p r (untold). What is untold is kept
-    # more often than what failed. Best of q: the success; of p and of r: those of b1. Best of a1: the success again; of
-    # b1: p; of a2, with as little hope for q as for r: q, which was listed first.
-    best = {items["run-a1", "q"], items["run-b1", "p"], items["run-b1", "r"], items["run-a2", "q"]}
-    assert shown == {number: everything[number] for number in best}
-    monkeypatch.setattr(planning, "LONGEST_DUE", 2)
-    first = sorted(everything)[:2]
-    assert {item.ledger_id for item in told(engine).candidates} == best | set(first)
+    everything = told(engine).candidates
+    with transaction(engine) as session:
+        session.connection().exec_driver_sql(
+            "UPDATE harvest_ledger SET next_try_at = next_try_at - interval '1 day' WHERE problem_id = 'p'"
+        )
+    monkeypatch.setattr(planning, "WINDOW", window)
+    monkeypatch.setattr(planning, "LONGEST_DUE", longest_due)
+    assert sorted(told(engine).candidates) == sorted(item for item in everything if item.problem_id in problems)
 
 
 def test_the_first_choice_is_the_uncovered_problem_that_promises_most(
