@@ -48,6 +48,7 @@ browser: $(INSTALLED) ## Run the tests that look at the dashboard with Chromium.
 bench: $(INSTALLED) ## Measure against the targets; the figures go to docs/benchmarks.md.
 	$(BIN)/python -m benchmarks.filter $(wildcard $(SLUICE_SHARED)/data/runs)
 	$(BIN)/python -m benchmarks.cluster
+	$(BIN)/python -m benchmarks.plan
 	$(BIN)/python -m benchmarks.harvest $(wildcard $(SLUICE_SHARED)/data/runs)
 
 nightly: $(INSTALLED) ## Run the slow suites: load, chaos, the installed wheel.
