@@ -46,8 +46,8 @@ def grade(session: Session, item: DueItem, now: datetime) -> None:
     """Compare one item, and make what that came to its evidence's next state."""
     payload = trajectories.payload(session, item.trajectory_id) or b""
     judgement = evidence.latest(session, [item.trajectory_id])[item.trajectory_id].judgement
-    rows = gradings.envelopes(session, item)
-    lines = [envelopes.read(_line(row), EnvelopeKind(row.kind)) for row in rows]
+    stored = gradings.envelopes(session, item)
+    lines = [envelopes.read(_line(row), EnvelopeKind(row.kind)) for row in stored.rows]
     found = grading.grade(lines, payload, judgement, ExecutionKind(item.kind))
     served, stretch = _witnessed(session, item, payload)
     records = tuple(record for record in (found, served) if record is not None)
@@ -58,7 +58,7 @@ def grade(session: Session, item: DueItem, now: datetime) -> None:
 
     evidence.revise(session, item.trajectory_id, change)
     compared = hashlib.sha256(payload).hexdigest()
-    gradings.mark_graded(session, item, [row.envelope_id for row in rows], compared, stretch, now)
+    gradings.mark_graded(session, item, stored.through, compared, stretch, now)
 
 
 def _witnessed(session: Session, item: DueItem, payload: bytes) -> tuple[dict[str, Any] | None, Stretch | None]:

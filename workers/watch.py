@@ -34,6 +34,9 @@ FORGET_SECONDS = 3_600.0
 FAULT_SECONDS = 5.0
 LONGEST_RUN_SECONDS = 3_600.0
 """An execution time beyond is not believed: the sandbox ends every run after half an hour."""
+MOST_LINES_OF_A_FILE = 10_000
+LARGEST_FILE_BYTES = 1 << 30
+"""A run has some hundred items of 64 KiB at most, and may come back under its name."""
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +172,8 @@ class _Logs(_Source):
 
     def keep(self, session: Session, path: str, lines: Sequence[Line], now: datetime) -> int:
         kind, run = envelopes.kind_of(path), envelopes.run_of(path)
-        rows = [_envelope(line, envelopes.read(line, kind), run, now) for line in lines if line.content.strip()]
+        kept = [line for line in lines if line.content.strip() and _is_of_use(line)]
+        rows = [_envelope(line, envelopes.read(line, kind), run, now) for line in kept]
         local.add_envelopes(session, rows, now)
         return 0
 
@@ -218,6 +222,11 @@ def _sources(context: Context) -> list[_Source]:
         if settings.validator_logs is None:
             log.warning("SLUICE_PROXY_LOG alone grades nothing: which runs are ours is told by SLUICE_VALIDATOR_LOGS")
     return found
+
+
+def _is_of_use(line: Line) -> bool:
+    """Agents can fill these files: what comes behind all that a run can hold is passed over, at the forger's cost."""
+    return line.ordinal < MOST_LINES_OF_A_FILE and line.offset_bytes < LARGEST_FILE_BYTES
 
 
 def _envelope(line: Line, read: Envelope, run: str, now: datetime) -> NewEnvelope:

@@ -19,6 +19,8 @@ ROWS_KEPT = timedelta(days=90)
 """What was never released after so long will not be, and what was graded so long ago is of no further use."""
 WITNESS_KEPT = timedelta(days=30)
 """Requests are compared when their item is released, which is days after they were read at most."""
+MOST_ENVELOPES = 8
+"""Lines about one item that are compared, of the first ones and of the last ones: an honest run writes one."""
 MOST_LINES = 20_000
 """Lines that are compared with one item: a proxy that serves 30 requests a second fills eleven minutes with so many."""
 
@@ -40,6 +42,14 @@ class EnvelopeRow(NamedTuple):
     content: bytes
     size_bytes: int
     defects: tuple[str, ...]
+
+
+class Lines(NamedTuple):
+    """The stored lines about one item: some of the first and of the last where there are many."""
+
+    rows: list[EnvelopeRow]
+    through: int
+    """Lines with higher ids came later."""
 
 
 class RivalRow(NamedTuple):
@@ -81,20 +91,21 @@ def due(session: Session, limit: int) -> list[DueItem]:
     return [DueItem(*row) for row in session.execute(new.union(again).limit(limit))]
 
 
-def envelopes(session: Session, item: DueItem) -> list[EnvelopeRow]:
+def envelopes(session: Session, item: DueItem) -> Lines:
     """The lines about one item in the order they were written; one that came first and last is given twice."""
-    rows = session.execute(
-        select(LocalEnvelope)
-        .where(LocalEnvelope.eval_run_id == item.eval_run_id, LocalEnvelope.problem_id == item.item_key)
-        .where(LocalEnvelope.zstd.is_not(None))
-    ).scalars()
-    placed: list[tuple[int, EnvelopeRow]] = []
-    for row in rows:
+    about = and_(LocalEnvelope.eval_run_id == item.eval_run_id, LocalEnvelope.problem_id == item.item_key)
+    through = session.scalar(select(func.max(LocalEnvelope.envelope_id)).where(about)) or 0
+    here = select(LocalEnvelope).where(about, LocalEnvelope.envelope_id <= through, LocalEnvelope.zstd.is_not(None))
+    firsts = session.scalars(here.order_by(LocalEnvelope.ordinal).limit(MOST_ENVELOPES)).all()
+    lasts = session.scalars(here.order_by(LocalEnvelope.last_ordinal.desc()).limit(MOST_ENVELOPES)).all()
+    places = sorted({place: row for row in (*firsts, *lasts) for place in (row.ordinal, row.last_ordinal)}.items())
+    found: list[EnvelopeRow] = []
+    for _, row in places:
         content = zstandard.decompress(row.zstd or b"")
-        found = EnvelopeRow(row.envelope_id, row.kind, content, row.size_bytes, tuple(row.defects))
-        placed += [(ordinal, found) for ordinal in {row.ordinal, row.last_ordinal}]
-    placed.sort(key=lambda one: one[0])
-    return [row for place, (_, row) in enumerate(placed) if place == 0 or row is not placed[place - 1][1]]
+        line = EnvelopeRow(row.envelope_id, row.kind, content, row.size_bytes, tuple(row.defects))
+        if not found or found[-1] != line:
+            found.append(line)
+    return Lines(found, through)
 
 
 def covered(session: Session) -> Stretch | None:
@@ -132,13 +143,18 @@ def rivals(session: Session, item: DueItem, stretches: Sequence[Stretch]) -> lis
 def mark_graded(
     session: Session,
     item: DueItem,
-    envelope_ids: Sequence[int],
+    through: int,
     payload_sha256: str,
     span: Stretch | None,
     now: datetime,
 ) -> None:
     """Note that an item was compared, with what, and over which time its requests spread."""
-    session.execute(update(LocalEnvelope).where(LocalEnvelope.envelope_id.in_(envelope_ids)).values(graded_at=now))
+    session.execute(
+        update(LocalEnvelope)
+        .where(LocalEnvelope.eval_run_id == item.eval_run_id, LocalEnvelope.problem_id == item.item_key)
+        .where(LocalEnvelope.envelope_id <= through)
+        .values(graded_at=now)
+    )
     values = {
         "payload_sha256": payload_sha256,
         "window_start": span[0] if span else None,
@@ -174,17 +190,11 @@ def mark_revised(session: Session) -> None:
 
 def forget(session: Session, now: datetime) -> None:
     """Drop what has been kept long enough."""
-    dropped = session.execute(
-        update(LocalEnvelope)
-        .where(LocalEnvelope.graded_at < now - BYTES_KEPT, LocalEnvelope.zstd.is_not(None))
-        .values(zstd=None)
-        .returning(LocalEnvelope.eval_run_id, LocalEnvelope.problem_id)
-    ).all()
-    graded = select(Trajectory.trajectory_id).where(
-        tuple_(Trajectory.eval_run_id, Trajectory.item_key).in_([(row[0], row[1]) for row in dropped])
-    )
-    if dropped:
-        session.execute(delete(LocalGrading).where(LocalGrading.trajectory_id.in_(graded)))
+    old = and_(LocalEnvelope.graded_at < now - BYTES_KEPT, LocalEnvelope.zstd.is_not(None))
+    mine = and_(LocalEnvelope.eval_run_id == Trajectory.eval_run_id, LocalEnvelope.problem_id == Trajectory.item_key)
+    graded = select(Trajectory.trajectory_id).join(LocalEnvelope, mine).where(old)
+    session.execute(delete(LocalGrading).where(LocalGrading.trajectory_id.in_(graded)))
+    session.execute(update(LocalEnvelope).where(old).values(zstd=None))
     last_use = func.coalesce(LocalEnvelope.graded_at, LocalEnvelope.seen_at)
     session.execute(delete(LocalEnvelope).where(last_use < now - ROWS_KEPT))
     session.execute(delete(WitnessLine).where(WitnessLine.seen_at < now - WITNESS_KEPT))

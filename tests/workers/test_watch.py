@@ -171,6 +171,22 @@ def test_a_line_that_comes_back_last_is_the_one_that_was_uploaded(beside: Contex
     assert count(beside, LocalEnvelope) == 2
 
 
+def test_a_file_full_of_lines_costs_what_a_few_cost(
+    beside: Context, ours: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "MOST_LINES_OF_A_FILE", 300)
+    first, *_ = side.recorded(ours)
+    genuine = side.envelope(first)
+    junk = [side.spelled({**genuine, "dialogue": [number]}) for number in range(400)]
+    path = side.write_run(tmp_path / "logs", ours)
+    path.write_bytes(side.spelled(genuine) + b"".join(junk))
+    side.release(beside.engine, ours)
+    with watching(beside):
+        until(beside, lambda: count(beside, LocalEnvelope) == 300 and waiting(beside) == 0)
+    record = records(beside, ours)[first.problem_id]["envelope"]
+    assert (record["grade"], record["agrees"], record["envelopes"]) == ("conflict", "first", 16)
+
+
 def test_reading_again_adds_nothing(beside: Context, ours: Run, tmp_path: Path) -> None:
     side.release(beside.engine, ours)
     side.write_run(tmp_path / "logs", ours)

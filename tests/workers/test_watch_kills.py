@@ -35,6 +35,11 @@ FAULTS = {
     "evidence written and not committed": "service.store.evidence.revise@2",
     "noted as graded and not committed": "service.store.gradings.mark_graded@4",
 }
+EVERY_TIME = {
+    "lines written and not committed",
+    "position moved and not committed",
+    "evidence written and not committed",
+}
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +132,13 @@ def undisturbed(
         return outcome(context)
 
 
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, id=name, marks=() if name in EVERY_TIME else pytest.mark.nightly)
+        for name, fault in FAULTS.items()
+    ],
+)
 def test_a_killed_watcher_loses_and_doubles_nothing(
     fault: str, database_url: str, redis_url: str, files: dict[str, Any], undisturbed: dict[str, Any], tmp_path: Path
 ) -> None:
