@@ -27,7 +27,7 @@ def test_a_harvest_that_nothing_disturbs_ends_with_exactly_the_released_items(ha
     harvest.attempt()
     expected = exactly_released(harvest.archive)
     assert harvested(harvest.context) == expected
-    assert len(expected) > 40
+    assert len(expected) > 25
     assert {item.state for item in expected.values()} == {"fetched", "gone"}
     harvest.attempt()
     assert harvested(harvest.context) == expected
@@ -66,19 +66,21 @@ def test_faults_of_the_wire(harvest: Harvest, faults: list[Fault]) -> None:
 
 
 def test_answers_that_drip(harvest: Harvest) -> None:
-    harvest.add(Fault("/races/current$|/suites$", 2, drip_seconds=0.05))
-    harvest.attempt()
-    harvest.faults.clear()
-    harvest.attempt()
-    harvest.let_time_pass()
-    harvest.add(Fault(GIVEN, 2, drip_seconds=0.05))
-    harvest.fetch()
+    with harvest.impatient(0.1) as hasty:
+        hasty.add(Fault("/suites$", 1, drip_seconds=0.02))
+        hasty.attempt()
+        hasty.faults.clear()
+        harvest.walk()
+        hasty.add(Fault(GIVEN, 2, drip_seconds=0.02))
+        hasty.fetch()
     harvest.ends_well()
 
 
 def test_answers_that_never_come(harvest: Harvest) -> None:
-    harvest.add(Fault(EVERYTHING, 3, every=30, delay_seconds=1.0))
-    harvest.attempt()
+    harvest.walk()
+    harvest.add(Fault(EVERYTHING, 3, every=4, delay_seconds=0.3))
+    with harvest.impatient(0.1) as hasty:
+        hasty.attempt()
     harvest.ends_well()
 
 
