@@ -223,11 +223,19 @@ def _claim(line: legacy_wire.WireProxyCall) -> Claim:
         is_search="/inference/" not in line.path,
         path=line.path,
         end_ms=int(line.timestamp),
-        arguments={name: str(value) for name, value in (line.params or {}).items() if value is not None},
+        arguments={name: _spelled(value) for name, value in (line.params or {}).items() if value is not None},
         status=line.status_code,
         characters=characters,
         has_reply=line.status_code is not None,
     )
+
+
+def _spelled(value: Any) -> str:
+    """An argument as a client puts it into a URL; what no tool would put there fits no line."""
+    if isinstance(value, str):
+        return value
+    is_number = isinstance(value, int | float) and abs(value) <= legacy_wire.LARGEST
+    return str(value) if is_number else "\0"
 
 
 def _characters(response: msgspec.Raw) -> int | None:

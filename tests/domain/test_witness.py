@@ -127,6 +127,17 @@ def test_claims_are_in_the_order_of_the_trajectory() -> None:
     assert [one.timestamp_ms for one in parsed.inferences] == [infer.end_ms]
 
 
+def test_arguments_that_no_client_sends_fit_nothing() -> None:
+    deep: Any = "a"
+    for _ in range(400):
+        deep = [deep]
+    params = {"q": deep, "page": 10**300, "price": True, "sort": 1.5, "shop_id": ""}
+    payload = json.dumps([{"extra_info": {"proxy_calls": [log_line(FIND, T, params=params)]}}]).encode()
+    (claim,) = claims(payload)
+    assert claim.arguments == {"q": "\0", "page": "\0", "price": "True", "sort": "1.5", "shop_id": ""}
+    assert fits([claim], [served(claim, arguments={})]) == [Fit.UNMATCHED]
+
+
 @given(st.binary(max_size=100))
 def test_any_payload_has_claims_that_can_be_compared(payload: bytes) -> None:
     compare(claims(payload), [], ALWAYS, [])

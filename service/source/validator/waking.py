@@ -21,29 +21,33 @@ def wakings(folder: Path | None, floor_seconds: float, stopping: threading.Event
     left.
     """
     logging.getLogger("watchfiles").setLevel(logging.WARNING)  # at DEBUG it would log names of files
+    is_told = folder is not None
     while not stopping.is_set():
         yield
-        if folder is not None and folder.is_dir():
-            yield from _noticed(folder, floor_seconds, stopping)
+        if folder is not None and is_told and folder.is_dir():
+            try:
+                yield from _changes(folder, floor_seconds, stopping)
+            except FileNotFoundError:
+                pass  # it went while we looked, and may come back
+            except (OSError, RuntimeError) as fault:
+                is_told = False
+                log.warning("changes of files cannot be noticed (%s); looking every few seconds", type(fault).__name__)
         stopping.wait(floor_seconds)
 
 
-def _noticed(folder: Path, floor_seconds: float, stopping: threading.Event) -> Iterator[None]:
-    try:
-        for _ in watch(
-            folder,
-            watch_filter=None,
-            debounce=DEBOUNCE_MS,
-            step=STEP_MS,
-            rust_timeout=int(floor_seconds * 1000),
-            yield_on_timeout=True,
-            stop_event=stopping,
-            debug=False,
-            raise_interrupt=False,
-            ignore_permission_denied=True,
-        ):
-            yield
-            if not folder.is_dir():
-                return
-    except (OSError, RuntimeError) as fault:
-        log.warning("changes of files are not noticed at once (%s): looking every few seconds", type(fault).__name__)
+def _changes(folder: Path, floor_seconds: float, stopping: threading.Event) -> Iterator[None]:
+    for _ in watch(
+        folder,
+        watch_filter=None,
+        debounce=DEBOUNCE_MS,
+        step=STEP_MS,
+        rust_timeout=int(floor_seconds * 1000),
+        yield_on_timeout=True,
+        stop_event=stopping,
+        debug=False,
+        raise_interrupt=False,
+        ignore_permission_denied=True,
+    ):
+        yield
+        if not folder.is_dir():
+            return
