@@ -66,6 +66,8 @@ def planned(context: Context, rate_per_minute: int) -> list[Message]:
     """
     with reading(context.engine) as session:
         now, sent = context.now(), outstanding_ids(context.broker, Stage.INGEST)
+        if sent.issuperset(backlog.items_due(session, now, len(sent) + 1)):
+            return []
         known = planning.outlook(session, context.policies.rules.digest, now, sent)
     keep_to = pace(rate_per_minute)
     choices = plan(known.candidates, known.in_flight, known.knowledge, context.policies.plan, keep_to.requests)

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from service.config import Settings
-from service.queue.broker import outstanding, outstanding_ids
+from service.queue.broker import outstanding, outstanding_ids, send
 from service.queue.messages import Message, Stage
 from service.replay.server import Replay
 from service.store import ledger, planning
@@ -111,3 +111,16 @@ def test_about_a_minute_is_outstanding(rate: int, low_water: int, requests: floa
     assert pace(rate) == (low_water, requests, message_requests)
     # Just below the low water, and what is then sent: at most a minute's, but for the last item of each message.
     assert (low_water - 1) * message_requests + requests <= rate
+
+
+def test_no_plan_is_made_while_all_that_is_due_is_under_way(
+    throttled: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with reading(throttled.engine) as session:
+        due = ledger.due(session, throttled.now(), 10_000)
+    send(throttled.broker, Message(Stage.INGEST, tuple(due)))
+    monkeypatch.setattr(planning, "outlook", None)  # calling it would raise
+    assert sweep(throttled) == []
+    throttled.broker.client.flushall()
+    with pytest.raises(TypeError):
+        sweep(throttled)
