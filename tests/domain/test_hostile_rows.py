@@ -53,7 +53,7 @@ ROWS: dict[Format, Any] = {
     Format.ATIF: {**as_atif(ENVELOPE), "subagent_trajectories": [], "notes": "n"},
     Format.MESSAGES: {**as_messages(ENVELOPE), "metadata": {"problem_id": "a/b", "reward": 1.0}, "model": "m"},
 }
-MANY = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("kind", ExecutionKind)

@@ -34,7 +34,7 @@ def depth(value: Any) -> int:
     return levels
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(hostile(LISTING))
 def test_what_is_decoded_fits_a_database(body: bytes) -> None:
     try:
@@ -61,7 +61,7 @@ def packed(body: bytes, level: int, cut: int, members: int, tail: bytes, wrapped
     return whole[: len(whole) - cut] + tail
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.builds(
         packed,
