@@ -13,8 +13,15 @@ REST = timedelta(hours=6)
 EMBARGO_WAITS = (timedelta(minutes=15), timedelta(hours=1), timedelta(hours=6))
 """What is withheld is asked for again after the first, then the second, and from then on the last of these; where the
 refusal names a longer delay, from that on."""
-ABSENT_FOR_GOOD = 6
-"""Refusals after which feedback that might be withheld is taken to be absent. The source answers both alike."""
+ABSENT_WAITS = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1), timedelta(days=3), timedelta(days=7))
+"""Feedback that might be withheld is asked for again after each of these in turn, and then taken to be absent. The
+source answers both alike, and may hold a race back over a weekend: eleven days are more than any hold that was seen."""
+
+SPOILT = frozenset(
+    {Refusal.BAD_REQUEST, Refusal.FORBIDDEN_HOST, Refusal.TOO_LARGE, Refusal.GZIP_BOMB, Refusal.BAD_GZIP},
+)
+"""Answers that may be those of whoever stands between the source and us: asked again at once they would be the same,
+and after `MAX_ATTEMPTS` of them, each `REST` after the last, they are taken to be the source's own."""
 
 
 def note_of(refused: Refused, attempts: int, now: datetime) -> Note:
@@ -26,7 +33,9 @@ def note_of(refused: Refused, attempts: int, now: datetime) -> Note:
         now: present time.
     """
     reason, retry_at = refused.reason, refused.retry_at or now + refused.reason.delay
-    if reason.terminal or (reason is Refusal.FEEDBACK_ABSENT and attempts + 1 >= ABSENT_FOR_GOOD):
+    if reason in SPOILT and attempts + 1 < MAX_ATTEMPTS:
+        return Note(LedgerState.FAILED, reason.value, now + REST, attempts + 1)
+    if reason.terminal or (reason is Refusal.FEEDBACK_ABSENT and attempts >= len(ABSENT_WAITS)):
         return Note(LedgerState.GONE, reason.value, now, attempts + 1)
     if reason.is_about_source:
         return Note(LedgerState.EXPECTED, reason.value, retry_at, attempts)
@@ -38,6 +47,8 @@ def note_of(refused: Refused, attempts: int, now: datetime) -> Note:
 
 def embargo_ends(reason: Refusal, attempts: int, now: datetime) -> datetime:
     """When to ask again for what is withheld, after so many earlier refusals."""
+    if reason is Refusal.FEEDBACK_ABSENT:
+        return now + ABSENT_WAITS[min(attempts, len(ABSENT_WAITS) - 1)]
     waits = [wait for wait in EMBARGO_WAITS if wait >= reason.delay] or [reason.delay]
     return now + waits[min(attempts, len(waits) - 1)]
 

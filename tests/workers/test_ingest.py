@@ -15,7 +15,7 @@ from service.store.engine import reading, transaction
 from service.store.ledger import Note
 from service.store.models import LedgerItem, LedgerState, Trajectory
 from workers.context import Context
-from workers.retries import ABSENT_FOR_GOOD, MAX_ATTEMPTS, REST, note_of
+from workers.retries import ABSENT_WAITS, MAX_ATTEMPTS, REST, note_of
 from workers.stages import ingest
 from workers.subscribe import walk
 
@@ -32,7 +32,7 @@ SOON = NOW + timedelta(seconds=7)
         (Refusal.TRUNCATED, 0, Note(LedgerState.FAILED, "truncated", SOON, 1)),
         (Refusal.TRUNCATED, MAX_ATTEMPTS - 2, Note(LedgerState.FAILED, "truncated", SOON, MAX_ATTEMPTS - 1)),
         (Refusal.TRUNCATED, MAX_ATTEMPTS - 1, Note(LedgerState.FAILED, "truncated", NOW + REST, MAX_ATTEMPTS)),
-        (Refusal.FEEDBACK_ABSENT, ABSENT_FOR_GOOD - 1, Note(LedgerState.GONE, "feedback_absent", NOW, ABSENT_FOR_GOOD)),
+        (Refusal.FEEDBACK_ABSENT, len(ABSENT_WAITS), Note(LedgerState.GONE, "feedback_absent", NOW, 6)),
     ],
 )
 def test_what_a_refusal_leads_to(reason: Refusal, attempts: int, expected: Note) -> None:
@@ -43,6 +43,13 @@ def test_an_embargo_is_asked_about_less_and_less_often() -> None:
     # 15 minutes, an hour, and six hours from then on.
     waits = [note_of(Refused(Refusal.RACE_IN_FLIGHT, SOON), n, NOW).next_try_at - NOW for n in (0, 1, 2, 3, 500)]
     assert waits == [timedelta(minutes=m) for m in (15, 60, 360, 360, 360)]
+
+
+def test_feedback_that_may_be_withheld_is_given_up_after_longer_than_any_hold() -> None:
+    notes = [note_of(Refused(Refusal.FEEDBACK_ABSENT, SOON), n, NOW) for n in range(5)]
+    assert [note.state for note in notes] == [LedgerState.EMBARGOED] * 5
+    # 1 h + 6 h + 1 d + 3 d + 7 d
+    assert sum((note.next_try_at - NOW for note in notes), timedelta()) == timedelta(days=11, hours=7)
 
 
 def due(context: Context) -> list[int]:
