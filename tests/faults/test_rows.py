@@ -36,7 +36,7 @@ def in_every(change: Rewritten, pattern: str = LISTED, times: int = EVER) -> Fau
     """The fault that changes every object of the answers."""
 
     def rewritten(answer: Any) -> Any:
-        for each in objects_of(answer):
+        for each in list(objects_of(answer)):
             change(each)
         return answer
 

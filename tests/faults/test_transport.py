@@ -11,6 +11,7 @@ from service.source import refusals
 from service.source.refusals import Refusal
 from tests.faults.conftest import EVER, Harvest
 from tests.faults.released import exactly_released, harvested
+from workers.retries import MAX_ATTEMPTS
 
 EVERYTHING = "^/"
 LISTINGS = "^/v1/public/(races|suites|leaderboard|agent-versions|evaluation-runs)"
@@ -100,7 +101,7 @@ def test_storms_of_rate_limits(harvest: Harvest, spelling: str, monkeypatch: pyt
     harvest.ends_well()
 
 
-FOR_GOOD = {
+IN_BETWEEN = {
     "bombs": Fault(GIVEN, EVER, every=3, status=200, body=BOMB),
     "gzip that is none": Fault(OBJECTS, EVER, every=3, status=200, body=b"\x1f\x8bnot gzip at all"),
     "objects that lead to another host": Fault(OBJECTS, EVER, every=3, status=302, headers=ELSEWHERE),
@@ -109,8 +110,21 @@ FOR_GOOD = {
 }
 
 
-@pytest.mark.parametrize("fault", FOR_GOOD.values(), ids=FOR_GOOD.keys())
-def test_answers_that_say_nothing_of_the_object(harvest: Harvest, fault: Fault) -> None:
+@pytest.mark.parametrize("fault", IN_BETWEEN.values(), ids=IN_BETWEEN.keys())
+def test_answers_that_whoever_stands_between_may_give(harvest: Harvest, fault: Fault) -> None:
     harvest.add(fault)
-    harvest.attempt()
+    for _ in range(MAX_ATTEMPTS - 1):
+        harvest.attempt()
+        harvest.let_time_pass()
     harvest.ends_well()
+
+
+def test_such_answers_are_believed_in_the_end(harvest: Harvest) -> None:
+    harvest.add(IN_BETWEEN["bombs"], Fault(GIVEN, EVER, status=200, body=BOMB))
+    for _ in range(MAX_ATTEMPTS):
+        harvest.attempt()
+        harvest.let_time_pass()
+    asked = len(harvest.faults.requests)
+    harvest.fetch()
+    assert len(harvest.faults.requests) == asked
+    assert {item.state for item in harvested(harvest.context).values()} == {"gone"}

@@ -32,6 +32,8 @@ SOON = NOW + timedelta(seconds=7)
         (Refusal.TRUNCATED, 0, Note(LedgerState.FAILED, "truncated", SOON, 1)),
         (Refusal.TRUNCATED, MAX_ATTEMPTS - 2, Note(LedgerState.FAILED, "truncated", SOON, MAX_ATTEMPTS - 1)),
         (Refusal.TRUNCATED, MAX_ATTEMPTS - 1, Note(LedgerState.FAILED, "truncated", NOW + REST, MAX_ATTEMPTS)),
+        (Refusal.GZIP_BOMB, MAX_ATTEMPTS - 2, Note(LedgerState.FAILED, "gzip_bomb", NOW + REST, MAX_ATTEMPTS - 1)),
+        (Refusal.GZIP_BOMB, MAX_ATTEMPTS - 1, Note(LedgerState.GONE, "gzip_bomb", NOW, MAX_ATTEMPTS)),
         (Refusal.FEEDBACK_ABSENT, len(ABSENT_WAITS), Note(LedgerState.GONE, "feedback_absent", NOW, 6)),
     ],
 )
