@@ -23,7 +23,7 @@ WantedClass = Annotated[
     StructuralClass | None, Query(alias="class", description=f"Structural class: {', '.join(StructuralClass)}.")
 ]
 WantedVerdict = Annotated[Outcome | None, Query(description=f"Outcome: {', '.join(Outcome)}.")]
-WantedKind = Annotated[ExecutionKind | None, Query(description=f"Kind of race: {', '.join(ExecutionKind)}.")]
+WantedKind = Annotated[ExecutionKind | None, Query(description=f"Kind of trajectory: {', '.join(ExecutionKind)}.")]
 By = Annotated[
     str | None,
     Query(
