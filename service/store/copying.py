@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import psycopg
 from psycopg import sql
 from sqlalchemy import Table
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 
@@ -19,7 +21,18 @@ def copy_missing(session: Session, table: Table, columns: Sequence[str], rows: I
 
     Returns:
         Number of rows that were new.
+
+    Raises:
+        DBAPIError: as a statement of SQLAlchemy's own would.
     """
+    try:
+        return _copy(session, table, columns, rows)
+    except psycopg.Error as fault:
+        dialect = session.get_bind().dialect
+        raise DBAPIError.instance("COPY", None, fault, psycopg.Error, hide_parameters=True, dialect=dialect) from fault
+
+
+def _copy(session: Session, table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     target, staging = sql.Identifier(table.name), sql.Identifier(f"staging_{table.name}")
     connection = session.connection().connection.driver_connection

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
-import psycopg
 from psycopg.types.json import Jsonb
 from sqlalchemy import Table, select, update
 from sqlalchemy.exc import DBAPIError
@@ -60,8 +59,6 @@ def add(session: Session, rows: Sequence[Imported], now: datetime) -> Added:
     """
     try:
         return _add(session, rows, now)
-    except psycopg.DataError as fault:  # COPY knows nothing of SQLAlchemy's names
-        raise Unstorable from fault
     except DBAPIError as fault:
         if not is_about_values(fault):
             raise
