@@ -258,10 +258,10 @@ def main() -> None:
             print(json.dumps(figures), flush=True)
             if told and seed == 1:
                 drawn[COVERAGE][name], drawn[SAMPLING][name] = coverage, sampling
-    if options.plot is not None:
-        title = f"A simulated race: {VERSIONS * VALIDATORS} runs of {PROBLEMS} problems"
-        marks = {COVERAGE: int(ITEMS * COVERAGE_TARGET), SAMPLING: int(ITEMS * SAMPLING_TARGET)}
-        options.plot.write_text(plot(title, drawn, ITEMS, marks))
+        if told and options.plot is not None:
+            title = f"A simulated race: {VERSIONS * VALIDATORS} runs of {PROBLEMS} problems"
+            marks = {COVERAGE: int(ITEMS * COVERAGE_TARGET), SAMPLING: int(ITEMS * SAMPLING_TARGET)}
+            options.plot.write_text(plot(title, drawn, ITEMS, marks))
 
 
 if __name__ == "__main__":

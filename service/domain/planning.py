@@ -18,8 +18,8 @@ from service.domain.gains import Candidate, Gains, Parts, PlanPolicy, Standing
 class PlanReason(StrEnum):
     """Why an item is asked for: the largest part of its gain, or what puts it outside the order of gains."""
 
-    PROBLEM_UNCOVERED = "problem_uncovered"
-    """Its problem has no kept trajectory yet."""
+    FIRST_KEPT = "first_kept"
+    """It may give its problem the first kept trajectory."""
     VERSION_UNSAMPLED = "version_unsampled"
     """Its agent version has been seen on too few problems."""
     FAMILY_UNSEEN = "family_unseen"
@@ -39,7 +39,7 @@ class PlanReason(StrEnum):
 
 
 _OF_PART = (
-    PlanReason.PROBLEM_UNCOVERED,
+    PlanReason.FIRST_KEPT,
     PlanReason.VERSION_UNSAMPLED,
     PlanReason.FAMILY_UNSEEN,
     PlanReason.DEPTH,

@@ -30,7 +30,7 @@ def test_the_plan_for_machines_names_items_reasons_and_numbers(opened: Service) 
     assert told["policy"]["name"] == "plan-1"
     (mine,) = [choice for choice in told["choices"] if choice["hint"] is True]
     assert mine["gain"] > 0
-    assert mine["reason"] in ("problem_uncovered", "version_unsampled", "family_unseen", "depth")
+    assert mine["reason"] in ("first_kept", "version_unsampled", "family_unseen", "depth")
     assert set(mine["parts"]) == {"first", "version", "family", "depth", "negative", "floor"}
     reach = told["reach"]
     assert reach["problems"] == reach["problems_kept"] + reach["problems_open"] + reach["problems_without"]

@@ -155,7 +155,7 @@ def test_nothing_waits_for_ever(requests: int, every: int) -> None:
     pytest.fail("it was never chosen")
 
 
-def test_an_uncovered_problem_goes_first_then_unseen_versions_then_depth_then_failures() -> None:
+def test_an_problem_with_nothing_kept_goes_first_then_unseen_versions_then_depth_then_failures() -> None:
     known = Knowledge(
         overall={True: Tally(20, 10, 0)},
         versions={("a1", True): Tally(10, 8, 0)},
@@ -172,7 +172,7 @@ def test_an_uncovered_problem_goes_first_then_unseen_versions_then_depth_then_fa
     ]
     chosen = plan(opened, [], known, NO_TURNS, EVERYTHING)
     assert [(choice.item.ledger_id, choice.reason) for choice in chosen] == [
-        (4, PlanReason.PROBLEM_UNCOVERED),
+        (4, PlanReason.FIRST_KEPT),
         (3, PlanReason.VERSION_UNSAMPLED),
         (2, PlanReason.DEPTH),
         (5, PlanReason.LISTED_OTHERWISE),
@@ -215,7 +215,7 @@ def test_a_failed_try_halves_the_gain_and_an_embargo_does_not() -> None:
     gain = {choice.item.ledger_id: choice.gain for choice in chosen}
     assert gain[1] == pytest.approx(gain[2] / 2)
     assert gain[3] == pytest.approx(gain[2] / 4)
-    assert [choice.reason for choice in chosen] == ["problem_uncovered", "due_again", "due_again"]
+    assert [choice.reason for choice in chosen] == ["first_kept", "due_again", "due_again"]
 
 
 def test_the_longest_due_has_every_nth_turn_over_plans() -> None:
@@ -223,7 +223,7 @@ def test_the_longest_due_has_every_nth_turn_over_plans() -> None:
     known = Knowledge(overall={True: Tally(17, 17, 0)})
     opened = [item(1, "p", "a1", False), *(item(number, f"new-{number}") for number in range(2, 9))]
     chosen = plan(opened, [item(99)], known, PLAN_1, EVERYTHING)
-    assert [choice.reason for choice in chosen[:3]] == ["problem_uncovered", "longest_due", "problem_uncovered"]
+    assert [choice.reason for choice in chosen[:3]] == ["first_kept", "longest_due", "first_kept"]
     assert chosen[1].item.ledger_id == 1
 
 

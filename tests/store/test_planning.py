@@ -228,12 +228,12 @@ def test_a_large_ledger_shows_some_problems_whole(
     assert sorted(told(engine).candidates) == sorted(item for item in everything if item.problem_id in problems)
 
 
-def test_the_first_choice_is_the_uncovered_problem_that_promises_most(
+def test_the_first_choice_is_the_problem_with_nothing_kept_that_promises_most(
     engine: Engine, items: Numbers, judged: Numbers
 ) -> None:
     found = told(engine)
     first, *_ = plan(found.candidates, found.in_flight, found.knowledge, DEFAULT_POLICIES.plan, 1)
-    assert (first.item.ledger_id, first.reason) == (items["run-a1", "q"], "problem_uncovered")
+    assert (first.item.ledger_id, first.reason) == (items["run-a1", "q"], "first_kept")
 
 
 def test_reach(engine: Engine, items: Numbers, judged: Numbers) -> None:
