@@ -1,4 +1,4 @@
-"""A process that harvests in children of its own, each of which may die by SIGKILL at a given line of Sluice.
+"""A process that harvests in children of its own, each of which may die by SIGKILL at a given line.
 
 One interpreter starts once and forks for every job, which is named by a line of JSON on stdin; what became of it is
 told by one on stdout. It has one thread and no connection when it forks.
@@ -23,13 +23,14 @@ from workers.stages import ingest
 from workers.subscribe import walk
 
 ROOT = str(Path(__file__).parents[2])
-OURS = (f"{ROOT}/service/", f"{ROOT}/workers/")
+OURS = (f"{ROOT}/service/store/", f"{ROOT}/workers/")
+"""Where a harvest decides and writes. Most lines are run to read answers, and dying at one is like dying at another."""
 ITEMS, BATCH = 400, 8
 """Ledger ids beyond any of these tests, and how many one message names."""
 
 
 class Line:
-    """Counts lines of Sluice as they are run, and dies before the one whose turn has come."""
+    """Counts the lines that matter as they are run, and dies before the one whose turn has come."""
 
     def __init__(self, moment: int | None, told: int) -> None:
         self._moment = moment
