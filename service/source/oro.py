@@ -156,7 +156,8 @@ class OroSource:
             "eval_run_id": target.eval_run_id,
             "problem_id": target.problem_id,
         }
-        return self._artifact(wanted, target.etag)
+        given = self._artifact(wanted, target.etag)
+        return No(Refusal.UNREADABLE_ANSWER).refused() if isinstance(given, Fetched) and _is_page(given) else given
 
     def agent_code(self, agent_version_id: str) -> Fetched | Refused:
         """The released source of an agent version: evidence to read, never to run or pass on."""
@@ -234,9 +235,11 @@ class OroSource:
             return No(Refusal.FEEDBACK_ABSENT).refused()
         path = f"{PUBLIC}/episode-results/{_segment(target.episode_result_id)}/feedback"
         answer = self._calls.once("GET", path, etag=target.etag)
-        if not isinstance(answer, No):
-            return answer
-        return answer.refused(Refusal.FEEDBACK_ABSENT if answer.reason is Refusal.NO_OBJECT else None)
+        if isinstance(answer, No):
+            return answer.refused(Refusal.FEEDBACK_ABSENT if answer.reason is Refusal.NO_OBJECT else None)
+        if isinstance(answer, Fetched) and not _is_object(answer):
+            return No(Refusal.UNREADABLE_ANSWER).refused()
+        return answer
 
     def _artifact(self, wanted: Mapping[str, str], etag: str | None = None) -> Fetched | Unchanged | Refused:
         """Ask for a URL and follow it; once more with a fresh one when it is refused."""
@@ -258,6 +261,19 @@ class OroSource:
             if given.status != HTTPStatus.FORBIDDEN:
                 return given.refused(Refusal.NO_OBJECT if given.status == HTTPStatus.NOT_FOUND else None)
         return No(Refusal.EXPIRED_URL).refused()
+
+
+def _is_object(answer: Fetched) -> bool:
+    """Whether an answer of the API is a whole JSON object: not a part of one, and no page in its place."""
+    try:
+        return isinstance(decode(answer.payload), dict)
+    except Malformed:
+        return False
+
+
+def _is_page(given: Fetched) -> bool:
+    """Whether markup was given in place of an object. Broken JSON is what was uploaded, and is kept."""
+    return given.payload.lstrip().startswith(b"<")
 
 
 def _names(result: Any, run: RunListing) -> bool:
