@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 
 import zstandard
 
-from service.domain import legacy_wire
 from service.domain.provenance import Evidence, attribute
 from service.domain.rules import SLUICE_1
 from service.domain.structure import judge
 from service.domain.trajectory import ExecutionKind, Judgement, parse
+from service.domain.wire import legacy as legacy_wire
 from service.tokenizer import qwen_token_counter
 from service.world.demo import write_demo
 

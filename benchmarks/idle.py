@@ -18,9 +18,9 @@ import psutil
 
 from service import embedded
 from service.config import Settings
-from service.store import ledger
 from service.store.engine import open_engine, reading, transaction
-from service.store.ledger import ExpectedItem
+from service.store.harvest import ledger
+from service.store.harvest.ledger import ExpectedItem
 from service.store.migrate import upgrade
 from service.store.origin import require
 from service.world.demo import DemoSize, write_demo

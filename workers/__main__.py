@@ -13,7 +13,7 @@ import dramatiq
 
 from service.config import WORKER_STOP_SECONDS, Settings
 from service.errors import SluiceError
-from service.source.chain import connecting
+from service.source.chain.node import connecting
 from service.store import origin
 from service.store.engine import transaction
 from workers import loops, watch

@@ -6,13 +6,13 @@ A few versions at a time, each stored in a transaction of its own: whoever is ki
 import logging
 from datetime import datetime, timedelta
 
-from service.source.calls import SourceRefused
-from service.source.listing import Refused
+from service.source.answers import Refused
+from service.source.http.calls import SourceRefused
 from service.source.refusals import Refusal
-from service.store import agent_code
-from service.store.agent_code import CodeTarget
 from service.store.engine import reading, transaction
-from service.store.ledger import Note
+from service.store.harvest import agent_code
+from service.store.harvest.agent_code import CodeTarget
+from service.store.harvest.ledger import Note
 from workers.context import Context
 from workers.retries import note_of
 

@@ -7,11 +7,11 @@ import logging
 from datetime import datetime
 
 from service.domain.metagraph import BLOCK_SECONDS, REFRESH_BLOCKS, MetagraphReading, blocks_between
-from service.source.chain import Chain, open_chain
-from service.source.chain_answers import ChainRefusal, ChainRefused
-from service.store import chain as stored
-from service.store.chain import ClosedRace
+from service.source.chain.answers import ChainRefusal, ChainRefused
+from service.source.chain.node import Chain, open_chain
 from service.store.engine import reading, transaction
+from service.store.harvest import chain as stored
+from service.store.harvest.chain import ClosedRace
 from workers.context import Context
 
 FIRST_LOOK_SECONDS = 1.0

@@ -12,9 +12,9 @@ from service.config import Settings
 from service.domain.policy import DEFAULT_POLICIES, Policies
 from service.queue.broker import open_broker
 from service.source import open_source
-from service.source.oro import OroSource
+from service.source.oro.source import OroSource
 from service.store.engine import open_engine
-from service.store.files import FileStore
+from service.store.release.files import FileStore
 from service.tokenizer import qwen_token_counter
 
 

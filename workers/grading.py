@@ -11,16 +11,17 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from service.domain import grading, witness
-from service.domain.envelopes import EnvelopeDefect, EnvelopeKind
 from service.domain.provenance import Evidence
 from service.domain.trajectory import ExecutionKind
+from service.domain.wire.envelopes import EnvelopeDefect, EnvelopeKind
 from service.domain.witness import Rival, Served, Span
 from service.source.validator import envelopes
 from service.source.validator.tail import Line
-from service.store import evidence, gradings, trajectories
+from service.store.corpus import evidence, trajectories
 from service.store.engine import reading, transaction
-from service.store.gradings import DueItem, EnvelopeRow, RivalRow, Stretch
-from service.store.local import NewLine
+from service.store.validator import gradings
+from service.store.validator.gradings import DueItem, EnvelopeRow, RivalRow, Stretch
+from service.store.validator.local import NewLine
 from workers.context import Context
 
 BATCH = 50

@@ -3,9 +3,9 @@
 import logging
 from datetime import timedelta
 
-from service.source.calls import SourceRefused
-from service.store import trajectory_history
+from service.source.http.calls import SourceRefused
 from service.store.engine import reading, transaction
+from service.store.harvest import trajectory_history
 from workers.context import Context
 
 ASK_AFTER = timedelta(hours=1)

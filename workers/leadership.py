@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from service.store import leases
 from service.store.engine import transaction
-from service.store.leases import LeaseName
+from service.store.work import leases
+from service.store.work.leases import LeaseName
 
 LEASE_SECONDS = 15.0
 """A dead holder blocks the work for so long at most."""

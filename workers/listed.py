@@ -3,10 +3,10 @@
 from datetime import datetime
 
 from service.domain.tombstones import TombstoneReason, of_run
-from service.source.listing import AgentListing, ItemListing, ProblemListing, RaceListing, RunListing
-from service.store.ledger import ExpectedItem
+from service.source.oro.listing import AgentListing, ItemListing, ProblemListing, RaceListing, RunListing
+from service.store.corpus.tombstones import Word
+from service.store.harvest.ledger import ExpectedItem
 from service.store.models import AgentVersion, EvaluationRun, Problem, Race
-from service.store.tombstones import Word
 
 UNCATEGORISED = "unknown"
 RUNS, LEADERBOARD = "runs", "leaderboard"

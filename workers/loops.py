@@ -16,9 +16,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from service.config import Settings
 from service.errors import SluiceError
-from service.store import walks
 from service.store.engine import reading
-from service.store.leases import LeaseName
+from service.store.harvest import walks
+from service.store.work.leases import LeaseName
 from workers import agent_code, chain, history, watch
 from workers.context import Context
 from workers.leadership import held

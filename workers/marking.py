@@ -4,8 +4,8 @@ import logging
 
 from service.domain.manifest import STATUS_NAME
 from service.domain.marks import MARKED, marked
-from service.store import marks
 from service.store.engine import reading, transaction
+from service.store.release import marks
 from workers.context import Context
 
 log = logging.getLogger(__name__)

@@ -2,9 +2,9 @@
 
 from datetime import datetime, timedelta
 
-from service.source.listing import Refused
+from service.source.answers import Refused
 from service.source.refusals import Refusal
-from service.store.ledger import Note
+from service.store.harvest.ledger import Note
 from service.store.models import LedgerState
 
 MAX_ATTEMPTS = 5

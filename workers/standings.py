@@ -10,11 +10,11 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from service.source.calls import SourceRefused
-from service.source.listing import AgentListing, RaceListing, SuiteListing
-from service.source.publications import Standing, board_standing, race_standing
-from service.store import standings
+from service.source.http.calls import SourceRefused
+from service.source.oro.listing import AgentListing, RaceListing, SuiteListing
+from service.source.oro.publications import Standing, board_standing, race_standing
 from service.store.engine import reading, transaction
+from service.store.harvest import standings
 from service.store.models import LeaderboardEntry, RaceEntry, Suite
 from workers.context import Context
 

@@ -8,7 +8,7 @@ from service.domain.provenance import CallProvenance, StructuralClass, Trust
 from service.domain.records import RowSource, trajectory_key
 from service.domain.rules import RuleSet
 from service.domain.structure import Outcome, Reason, Verdict
-from service.store.snapshots import JudgedRow
+from service.store.release.snapshots import JudgedRow
 
 
 def key(row: JudgedRow) -> str:

@@ -19,12 +19,13 @@ from service.domain.rereading import IN_MOTION, ITEMS, allowance, due
 from service.domain.tombstones import Subject
 from service.domain.trajectory import ExecutionKind
 from service.errors import SluiceError
-from service.source.calls import SourceRefused
-from service.source.listing import VOLATILE_RUN_FIELDS, AgentListing, RaceListing, RunListing
-from service.source.publications import agents_of
+from service.source.http.calls import SourceRefused
+from service.source.oro.listing import VOLATILE_RUN_FIELDS, AgentListing, RaceListing, RunListing
+from service.source.oro.publications import agents_of
 from service.source.refusals import Refusal
-from service.store import ledger, listings, relisting, rereading, resting, tombstones, walks
+from service.store.corpus import tombstones
 from service.store.engine import is_about_values, transaction
+from service.store.harvest import ledger, listings, relisting, rereading, resting, walks
 from service.store.models import Base
 from workers import listed, standings
 from workers.context import Context

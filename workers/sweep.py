@@ -6,9 +6,11 @@ from service.domain.gains import Candidate
 from service.domain.planning import plan
 from service.queue.broker import outstanding, outstanding_ids, send
 from service.queue.messages import Message, Stage
-from service.store import backlog, planning, snapshots
 from service.store.engine import reading
-from service.store.progress import Progress, progress
+from service.store.harvest import planning
+from service.store.release import snapshots
+from service.store.work import backlog
+from service.store.work.progress import Progress, progress
 from workers.context import Context
 from workers.pacing import pace
 from workers.pipeline import ORDER, messages

@@ -13,16 +13,16 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from service.config import Settings
-from service.domain.envelopes import Envelope, EnvelopeKind
+from service.domain.wire.envelopes import Envelope, EnvelopeKind
 from service.errors import ErrorCode, SluiceError
 from service.source.validator import envelopes, proxy_log
 from service.source.validator.places import LOG_PATTERNS, Place
 from service.source.validator.proxy_log import LogFormat
 from service.source.validator.tail import Batch, Line, Position, Tail
 from service.source.validator.waking import wakings
-from service.store import gradings, local
 from service.store.engine import is_about_values, reading, transaction
-from service.store.local import NewEnvelope, NewLine, PositionRow
+from service.store.validator import gradings, local
+from service.store.validator.local import NewEnvelope, NewLine, PositionRow
 from workers.context import Context
 from workers.grading import grade_due
 

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from service.config import Settings
 from service.domain.policy import DEFAULT_POLICIES, Policies
 from service.store.engine import reading
-from service.store.files import FileStore
+from service.store.release.files import FileStore
 
 
 @dataclass(frozen=True, slots=True)

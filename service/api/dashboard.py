@@ -17,10 +17,12 @@ from sqlalchemy.orm import Session
 from starlette.staticfiles import StaticFiles
 
 from service.api.context import Here, Reading
-from service.store import race_figures, snapshots, walks
-from service.store.race_figures import RaceFigures
-from service.store.statistics import Dimension
-from service.store.summary import UNJUDGED, SnapshotFigures, Summary, figures, summarise, tabulate
+from service.store.figures import race_figures
+from service.store.figures.race_figures import RaceFigures
+from service.store.figures.statistics import Dimension
+from service.store.figures.summary import UNJUDGED, SnapshotFigures, Summary, figures, summarise, tabulate
+from service.store.harvest import walks
+from service.store.release import snapshots
 
 HERE = Path(__file__).parent
 AGENTS_SHOWN = 15

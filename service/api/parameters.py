@@ -9,7 +9,7 @@ from service.domain.provenance import StructuralClass
 from service.domain.structure import Outcome
 from service.domain.trajectory import ExecutionKind
 from service.errors import ErrorCode, SluiceError
-from service.store.statistics import Dimension
+from service.store.figures.statistics import Dimension
 
 TEXT = r"^[^\x00]*$"
 BIGINT_MAX = 2**63 - 1

@@ -9,9 +9,9 @@ import typer
 from service.cli.joined import joined
 from service.cli.options import AsJson, DataDir, settings
 from service.cli.output import print_json, print_table
-from service.store.coverage import Cover, Coverage, Refused, coverage
 from service.store.engine import reading
-from service.store.trajectory_history import History
+from service.store.harvest.coverage import Cover, Coverage, Refused, coverage
+from service.store.harvest.trajectory_history import History
 
 ITEMS = ("items", "fetched", "changed", "gone", "embargoed", "failed", "expected", "share")
 RUNS = ("runs listed", "to list", "not counting")

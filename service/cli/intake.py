@@ -18,9 +18,9 @@ from service.domain.imports.formats import Format, Refused, RowFault, excerpt, i
 from service.domain.imports.identity import Naming
 from service.domain.imports.rows import LONGEST_ROW_BYTES, Imported, read_row
 from service.source.archives import Archive, ArchiveBroken, ArchiveCaps, Line
-from service.store import imports
 from service.store.engine import transaction
-from service.store.imports import Added, Unstorable
+from service.store.harvest import imports
+from service.store.harvest.imports import Added, Unstorable
 
 BATCH_ROWS = 200
 BATCH_BYTES = 8 * 1024 * 1024

@@ -7,7 +7,7 @@ import msgspec
 
 from service.domain.manifest import STATUS_NAME
 from service.errors import SluiceError
-from service.store.files import FileStore
+from service.store.release.files import FileStore
 
 
 class _Rows(msgspec.Struct):

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from service.store.summary import Summary
+from service.store.figures.summary import Summary
 
 WIDE = 10_000
 results = Console(highlight=False)

@@ -15,10 +15,10 @@ from service.domain.planning import Choice, plan
 from service.domain.policy import DEFAULT_POLICIES
 from service.queue.broker import open_broker, outstanding_ids
 from service.queue.messages import Stage
-from service.store import planning
 from service.store.engine import reading
-from service.store.planning import REQUESTS
-from service.store.reach import Reach, reach
+from service.store.harvest import planning
+from service.store.harvest.planning import REQUESTS
+from service.store.harvest.reach import Reach, reach
 
 COLUMNS = ("item", "problem", "agent version", "listed", "requests", "reason")
 NUMBERS = ("chance", "judged", "gain", "problem kept", "expected", "version seen on")

@@ -23,7 +23,7 @@ from service.domain.manifest import (
     id_of,
 )
 from service.errors import ErrorCode, SluiceError
-from service.store.shards import sha256_of
+from service.store.release.shards import sha256_of
 
 TIMEOUT_SECONDS = 60.0
 TRIES = 6

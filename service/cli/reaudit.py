@@ -13,10 +13,10 @@ from sqlalchemy import Engine
 from service.domain.audit import AuditReport, AuditRow, Check, audit
 from service.domain.manifest import FileEntry, Manifest, id_of, rows_digest
 from service.domain.policy import DEFAULT_POLICIES
-from service.store.auditing import KnownAnswers, known_answers
 from service.store.engine import reading
-from service.store.files import FileStore
-from service.store.shards import sha256_of
+from service.store.release.auditing import KnownAnswers, known_answers
+from service.store.release.files import FileStore
+from service.store.release.shards import sha256_of
 
 EXAMPLES = 5
 NOTHING_KNOWN = KnownAnswers(frozenset(), frozenset())

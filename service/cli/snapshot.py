@@ -19,11 +19,11 @@ from service.domain.policy import DEFAULT_POLICIES
 from service.errors import ErrorCode, SluiceError
 from service.queue.broker import open_broker, outstanding, send, unfetched
 from service.queue.messages import Message, Stage
-from service.store import pools, snapshots
 from service.store.engine import reading
-from service.store.files import FileStore
-from service.store.progress import progress
-from service.store.summary import figures, summarise
+from service.store.figures.summary import figures, summarise
+from service.store.release import pools, snapshots
+from service.store.release.files import FileStore
+from service.store.work.progress import progress
 
 GLOBAL_STAGES = (Stage.CLUSTER, Stage.ASSIGN, Stage.SNAPSHOT)
 UNFETCHED_SECONDS = 10.0

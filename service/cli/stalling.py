@@ -1,9 +1,9 @@
 """When `--once` has waited long enough: nothing moves, and nobody is at one long piece of work. Ends nothing itself."""
 
 from service.cli.watching import Look
-from service.source.budget import MAX_PARK_SECONDS
+from service.source.http.budget import MAX_PARK_SECONDS
 from service.source.refusals import Refusal
-from service.store.leases import LeaseName
+from service.store.work.leases import LeaseName
 
 STALL_SECONDS = 1800.0
 """So long nothing may move."""

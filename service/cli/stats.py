@@ -10,8 +10,8 @@ from service.cli.output import print_json, print_summary, print_table
 from service.domain.policy import DEFAULT_POLICIES
 from service.errors import ErrorCode, SluiceError
 from service.store.engine import reading
-from service.store.statistics import Dimension
-from service.store.summary import summarise, tabulate
+from service.store.figures.statistics import Dimension
+from service.store.figures.summary import summarise, tabulate
 
 NAMES = ", ".join(Dimension)
 

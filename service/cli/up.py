@@ -21,11 +21,13 @@ from service.cli.watching import LINE_SECONDS, Look, look, view
 from service.config import Settings
 from service.domain.policy import DEFAULT_POLICIES
 from service.errors import ErrorCode, SluiceError
-from service.source import chain
-from service.store import origin, snapshots, walks
+from service.source.chain import node as chain
+from service.store import origin
 from service.store.engine import reading, transaction
-from service.store.files import FileStore
-from service.store.summary import Summary, summarise
+from service.store.figures.summary import Summary, summarise
+from service.store.harvest import walks
+from service.store.release import snapshots
+from service.store.release.files import FileStore
 
 TEND_SECONDS = 0.5
 """Pause between two looks at the workers' processes; with `--once` also between two looks at the work."""

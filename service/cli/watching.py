@@ -11,11 +11,11 @@ from sqlalchemy import Engine
 
 from service.cli.output import note, notes
 from service.domain.policy import DEFAULT_POLICIES
-from service.store import ledger, walks
 from service.store.engine import reading
+from service.store.harvest import ledger, walks
 from service.store.models import LedgerState
-from service.store.progress import Progress, progress
-from service.store.standing import Standing, standing
+from service.store.work.progress import Progress, progress
+from service.store.work.signs import Standing, standing
 
 SETTLED = frozenset({LedgerState.FETCHED, LedgerState.GONE})
 LINE_SECONDS = 5.0

@@ -10,11 +10,11 @@ from enum import StrEnum
 from typing import Any
 
 from service.domain import canonical
-from service.domain.envelopes import Envelope, EnvelopeKind
-from service.domain.envpack_wire import decode as decode_feedback
 from service.domain.judgement import Judgement
-from service.domain.lenient import salvage
 from service.domain.trajectory import ExecutionKind
+from service.domain.wire.envelopes import Envelope, EnvelopeKind
+from service.domain.wire.envpack import decode as decode_feedback
+from service.domain.wire.lenient import salvage
 
 RECORD_VERSION = 1
 SECONDS_SHARE = 0.001

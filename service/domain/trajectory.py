@@ -10,12 +10,15 @@ from typing import Any, NamedTuple, assert_never
 
 import msgspec
 
-from service.domain import atif_wire, envpack_wire, legacy_wire, messages_wire
 from service.domain.actions import EpisodeFeedback, Inference, NativeCall, Search, Step, ToolCall
 from service.domain.failures import category_of
 from service.domain.judgement import Judgement
-from service.domain.lenient import Defect
 from service.domain.turns import Told
+from service.domain.wire import atif as atif_wire
+from service.domain.wire import envpack as envpack_wire
+from service.domain.wire import legacy as legacy_wire
+from service.domain.wire import messages as messages_wire
+from service.domain.wire.lenient import Defect
 
 __all__ = [
     "Defect",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from service.domain.actions import Step, ToolCall
-from service.domain.lenient import Defect, Salvage, salvage
+from service.domain.wire.lenient import Defect, Salvage, salvage
 
 ENOUGH_PARTS = 4_001
 """So many turns, calls and results together are more than any agent makes: two for each step or call that

@@ -13,7 +13,8 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
-from service.domain import canonical, legacy_wire
+from service.domain import canonical
+from service.domain.wire import legacy as legacy_wire
 
 RECORD_VERSION = 1
 LATEST_MS = 4_102_444_800_000

@@ -8,9 +8,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from service.config import Settings
-from service.source.budget import Budget, RedisBudget, Unthrottled
-from service.source.calls import open_client
-from service.source.oro import OroSource
+from service.source.http.budget import Budget, RedisBudget, Unthrottled
+from service.source.http.calls import open_client
+from service.source.oro.source import OroSource
 
 _REDIS_TIMEOUT_SECONDS = 5.0
 

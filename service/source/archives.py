@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import zstandard
 
-from service.source.objects import GZIP_MAGIC
+from service.source.http.objects import GZIP_MAGIC
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _GZIP_WINDOW = 31

@@ -17,9 +17,10 @@ from service.cli.intake import take_in
 from service.config import Settings
 from service.domain.imports.identity import Naming
 from service.domain.policy import DEFAULT_POLICIES
-from service.store import backlog, statistics
 from service.store.engine import open_engine, reading
-from service.store.statistics import Dimension
+from service.store.figures import statistics
+from service.store.figures.statistics import Dimension
+from service.store.work import backlog
 from tests.imported import rows_of
 from workers.context import open_context
 from workers.stages import filter

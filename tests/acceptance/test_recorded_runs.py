@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from service.domain.policy import DEFAULT_POLICIES
-from service.store import clusters, ledger, pools, snapshots, statistics
 from service.store.engine import reading
-from service.store.files import FileStore
-from service.store.statistics import Dimension
+from service.store.figures import statistics
+from service.store.figures.statistics import Dimension
+from service.store.harvest import ledger
+from service.store.release import clusters, pools, snapshots
+from service.store.release.files import FileStore
 from tests.workers.harness import Pipeline
 
 pytestmark = pytest.mark.shared

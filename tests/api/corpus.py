@@ -11,23 +11,13 @@ from sqlalchemy.orm import Session
 from service.domain.manifest import Manifest, SnapshotSpec, build_manifest
 from service.domain.policy import DEFAULT_POLICIES
 from service.domain.records import Row, Split
-from service.store import (
-    clusters,
-    ledger,
-    listings,
-    policies,
-    pools,
-    revisions,
-    snapshots,
-    standings,
-    trajectories,
-    verdicts,
-    walks,
-)
-from service.store.clusters import MemberRow
+from service.store import policies
+from service.store.corpus import revisions, trajectories, verdicts
+from service.store.corpus.trajectories import NewTrajectory
+from service.store.corpus.verdicts import NewVerdict
 from service.store.engine import transaction
-from service.store.files import FileStore
-from service.store.ledger import ExpectedItem, Note
+from service.store.harvest import ledger, listings, standings, walks
+from service.store.harvest.ledger import ExpectedItem, Note
 from service.store.models import (
     AgentVersion,
     EvaluationRun,
@@ -38,10 +28,11 @@ from service.store.models import (
     Snapshot,
     Trajectory,
 )
-from service.store.pools import PoolRow
-from service.store.snapshots import NewRow
-from service.store.trajectories import NewTrajectory
-from service.store.verdicts import NewVerdict
+from service.store.release import clusters, pools, snapshots
+from service.store.release.clusters import MemberRow
+from service.store.release.files import FileStore
+from service.store.release.pools import PoolRow
+from service.store.release.snapshots import NewRow
 from tests.domain.rows import make_row
 
 NOW = datetime(2026, 5, 4, 19, 0, tzinfo=UTC)

@@ -5,11 +5,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
-from service.store import policies, pools
-from service.store.dossier import is_open
+from service.store import policies
+from service.store.figures.dossier import is_open
+from service.store.figures.statistics import Dimension
 from service.store.models import SnapshotRow
-from service.store.pools import PoolRow
-from service.store.statistics import Dimension
+from service.store.release import pools
+from service.store.release.pools import PoolRow
 from tests.api.conftest import Service
 from tests.api.corpus import HOSTILE, SECRET_QUERY
 

@@ -22,10 +22,10 @@ from service.cli.intake import check, take_in
 from service.config import Settings
 from service.domain.imports.formats import Format, RowFault
 from service.domain.imports.identity import Naming
-from service.store import local
 from service.store.engine import open_engine, reading, transaction
-from service.store.local import NewEnvelope
 from service.store.models import Base, Import
+from service.store.validator import local
+from service.store.validator.local import NewEnvelope
 from tests.domain.dialogues import agentic_run
 
 NOBODY = Naming()

@@ -14,7 +14,7 @@ from service.cli.serving import serving
 from service.domain.manifest import STATUS_NAME, initial_status
 from service.domain.marks import Mark, marked
 from service.domain.tombstones import TombstoneReason
-from service.store.files import FileStore
+from service.store.release.files import FileStore
 from tests.api.conftest import Service
 from tests.api.corpus import NOW
 

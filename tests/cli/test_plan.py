@@ -5,7 +5,7 @@ import json
 import pytest
 
 from service.store.engine import open_engine, transaction
-from service.store.ledger import ExpectedItem, expect
+from service.store.harvest.ledger import ExpectedItem, expect
 from tests.api.conftest import Service
 from tests.api.corpus import NOW
 from tests.cli.test_reading import sluice

@@ -14,8 +14,8 @@ from sqlalchemy import text
 from service.domain.pools import Pool
 from service.domain.selection import SelectionReason
 from service.store.engine import open_engine
-from service.store.files import FileStore
 from service.store.migrate import alembic_config
+from service.store.release.files import FileStore
 from tests.api.conftest import Service
 from tests.api.corpus import HOSTILE, write
 

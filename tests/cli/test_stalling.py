@@ -6,10 +6,10 @@ from service.cli.fleet import STOP_SECONDS
 from service.cli.stalling import STALL_SECONDS, Patience
 from service.cli.watching import Look, look
 from service.config import WORKER_STOP_SECONDS
-from service.source.budget import MAX_PARK_SECONDS
+from service.source.http.budget import MAX_PARK_SECONDS
 from service.store.engine import open_engine
-from service.store.progress import Progress
-from service.store.standing import Standing
+from service.store.work.progress import Progress
+from service.store.work.signs import Standing
 
 LATE = STALL_SECONDS + 1
 

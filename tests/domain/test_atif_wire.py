@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from service.domain.atif_wire import decode, minor_version
-from service.domain.lenient import Defect
 from service.domain.trajectory import ExecutionKind, parse
+from service.domain.wire.atif import decode, minor_version
+from service.domain.wire.lenient import Defect
 
 CALL = {"tool_call_id": "c1", "function_name": "find_product", "arguments": {"q": "bag"}}
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.envelopes import Envelope, EnvelopeKind
 from service.domain.grading import Agrees, Grade, grade
 from service.domain.judgement import Judgement
 from service.domain.trajectory import ExecutionKind
+from service.domain.wire.envelopes import Envelope, EnvelopeKind
 
 DIALOGUE = [{"completion": {"message": {"think": "first"}}, "extra_info": {"step": 1}}]
 OTHER = [{"completion": {"message": {"think": "other"}}, "extra_info": {"step": 1}}]

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from service.domain.actions import Step
-from service.domain.lenient import Defect
-from service.domain.messages_wire import decode
+from service.domain.wire.lenient import Defect
+from service.domain.wire.messages import decode
 
 USER = {"role": "user", "content": "a red bag"}
 ARGUMENTS = {"q": "bag"}

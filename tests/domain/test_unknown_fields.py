@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.trajectory import ExecutionKind, Trajectory, parse
-from service.domain.unknown_fields import unknown_fields, unknown_names
+from service.domain.wire.unknown_fields import unknown_fields, unknown_names
 
 Json = Any
 

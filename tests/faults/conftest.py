@@ -16,13 +16,13 @@ from service.replay.archive import read_archive
 from service.replay.faults import Fault, Faults
 from service.replay.recorded import Archive, LegacyItem
 from service.replay.server import Replay, replaying
-from service.source.budget import Unthrottled
-from service.source.calls import open_client
-from service.source.oro import OroSource
-from service.store import ledger
+from service.source.http.budget import Unthrottled
+from service.source.http.calls import open_client
+from service.source.oro.source import OroSource
 from service.store.engine import open_engine, reading, transaction
-from service.store.files import FileStore
+from service.store.harvest import ledger
 from service.store.models import EvaluationRun, LedgerItem
+from service.store.release.files import FileStore
 from service.world.demo import DemoSize, write_demo
 from tests.faults.released import Items, exactly_released, harvested
 from tests.workers import late

@@ -17,7 +17,7 @@ from service.config import Settings
 from service.queue.broker import open_broker
 from service.source import open_source
 from service.store.engine import open_engine
-from service.store.files import FileStore
+from service.store.release.files import FileStore
 from workers.context import Context
 from workers.stages import ingest
 from workers.subscribe import walk

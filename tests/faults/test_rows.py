@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from service.replay.faults import Fault
 from service.replay.recorded import Archive, LegacyItem, Race
-from service.source import reader
+from service.source.oro import reader
 from service.store.engine import reading
 from service.store.models import LedgerItem
 from service.store.models import Race as StoredRace

@@ -19,8 +19,8 @@ with atheris.instrument_imports(include=["service"]):
     from service.domain.structure import judge
     from service.domain.trajectory import ExecutionKind, parse
     from service.source.archives import Archive, ArchiveBroken, ArchiveCaps
-    from service.source.decoding import Malformed, decode
-    from service.source.objects import Caps, TakingFailed, take
+    from service.source.http.decoding import Malformed, decode
+    from service.source.http.objects import Caps, TakingFailed, take
 
 FOLDER = Path(tempfile.mkdtemp())
 

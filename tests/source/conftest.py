@@ -7,10 +7,11 @@ import pytest
 
 from service.replay.faults import Faults
 from service.replay.server import Replay, replaying
-from service.source.budget import Unthrottled
-from service.source.calls import open_client
-from service.source.listing import FetchTarget, ItemListing
-from service.source.oro import OroSource
+from service.source.answers import FetchTarget
+from service.source.http.budget import Unthrottled
+from service.source.http.calls import open_client
+from service.source.oro.listing import ItemListing
+from service.source.oro.source import OroSource
 from tests.replay.recording import write_recording
 
 

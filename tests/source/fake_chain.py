@@ -10,7 +10,7 @@ import bittensor
 from bittensor._transport.errors import StateDiscardedError
 from bittensor.result import chain_error_from_substrate_request
 
-from service.source.chain import Chain, Connect
+from service.source.chain.node import Chain, Connect
 
 GENESIS = datetime(2026, 1, 1, tzinfo=UTC)
 HALT_AT = 700

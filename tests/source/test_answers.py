@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.trajectory import ExecutionKind, Judgement
-from service.source import rows
-from service.source.calls import retry_after_seconds
-from service.source.decoding import MAX_KEY_BYTES, Malformed, Row, decode
-from service.source.known_fields import ID_FIELDS, KNOWN_FIELDS
-from service.source.listing import RaceListing, RunListing
+from service.source.http.calls import retry_after_seconds
+from service.source.http.decoding import MAX_KEY_BYTES, Malformed, Row, decode
+from service.source.oro import rows
+from service.source.oro.known_fields import ID_FIELDS, KNOWN_FIELDS
+from service.source.oro.listing import RaceListing, RunListing
 from service.source.refusals import PASSING, Refusal, refusal_of
 
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)

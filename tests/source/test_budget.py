@@ -10,7 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from service.errors import SluiceError
-from service.source.budget import Budget, RedisBudget, Unthrottled
+from service.source.http.budget import Budget, RedisBudget, Unthrottled
 
 
 @pytest.fixture

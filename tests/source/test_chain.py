@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from service.config import Settings
 from service.domain.metagraph import Neuron
 from service.errors import ErrorCode, SluiceError
-from service.source import chain as chain_module
-from service.source.chain import Chain, check, open_chain
-from service.source.chain_answers import MAX_NEURONS, ChainRefusal, ChainRefused
+from service.source.chain import node as chain_module
+from service.source.chain.answers import MAX_NEURONS, ChainRefusal, ChainRefused
+from service.source.chain.node import Chain, check, open_chain
 from tests.source.fake_chain import (
     BLOCK_SECONDS,
     MINER,

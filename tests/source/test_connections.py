@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from service.source.calls import open_client
-from service.source.connections import MAX_IDLE, Connections, NotAnswered
-from service.source.objects import Caps, TakingFailed, take
+from service.source.http.calls import open_client
+from service.source.http.connections import MAX_IDLE, Connections, NotAnswered
+from service.source.http.objects import Caps, TakingFailed, take
 from service.source.refusals import Refusal
 from tests.source.wire import Script, answering, dripping, endless, whole
 

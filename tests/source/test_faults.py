@@ -16,12 +16,12 @@ from service.domain.trajectory import ExecutionKind
 from service.errors import SluiceError
 from service.replay.faults import Fault
 from service.replay.server import Replay
-from service.source.budget import Unthrottled
-from service.source.calls import Calls, No, SourceRefused, open_client
-from service.source.listing import Fetched, FetchTarget, Refused
-from service.source.objects import Caps
-from service.source.oddities import Oddity
-from service.source.oro import OroSource
+from service.source.answers import Fetched, FetchTarget, Refused
+from service.source.http.budget import Unthrottled
+from service.source.http.calls import Calls, No, SourceRefused, open_client
+from service.source.http.objects import Caps
+from service.source.oro.oddities import Oddity
+from service.source.oro.source import OroSource
 from service.source.refusals import Refusal
 from tests.replay.recording import ENVPACK_SUITE, LEGACY_SUITE
 from tests.source.conftest import all_items, target_of
@@ -232,7 +232,7 @@ def test_a_listing_that_ignores_its_offset_ends(replay: Replay, source: OroSourc
 
 
 def test_a_listing_of_ever_new_rows_ends(replay: Replay, source: OroSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.source.reader.MAX_PAGES", 3)
+    monkeypatch.setattr("service.source.oro.reader.MAX_PAGES", 3)
     for number in range(9):
         page = {"total": 10**9, "races": [{"race_id": f"r{number}"}]}
         replay.faults.add(answering("/races/history$", page))

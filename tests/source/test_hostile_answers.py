@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.source import rows
-from service.source.decoding import MAX_DEPTH, Malformed, decode
-from service.source.objects import Caps, TakingFailed, take
+from service.source.http.decoding import MAX_DEPTH, Malformed, decode
+from service.source.http.objects import Caps, TakingFailed, take
+from service.source.oro import rows
 from tests.hostile import hostile
 
 LISTING = {

@@ -6,11 +6,11 @@ import pytest
 
 from service.replay.faults import Fault
 from service.replay.server import Replay
-from service.source.budget import Unthrottled
-from service.source.calls import Calls, SourceRefused, open_client
-from service.source.keeping import KeptAnswers, Validators
-from service.source.objects import Caps
-from service.source.oro import OroSource
+from service.source.http.budget import Unthrottled
+from service.source.http.calls import Calls, SourceRefused, open_client
+from service.source.http.keeping import KeptAnswers, Validators
+from service.source.http.objects import Caps
+from service.source.oro.source import OroSource
 from tests.source.wire import Script, answering, whole
 
 NOT_MODIFIED = whole(b"", status="304 Not Modified")

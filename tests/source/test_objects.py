@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.source.objects import Caps, ObjectHosts, TakingFailed, redirect_target, take
+from service.source.http.objects import Caps, ObjectHosts, TakingFailed, redirect_target, take
 from service.source.refusals import Refusal
 
 CAPS = Caps()

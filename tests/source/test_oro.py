@@ -12,10 +12,11 @@ from service.domain.trajectory import ExecutionKind, Judgement
 from service.replay.faults import Fault
 from service.replay.recorded import LEGACY, derived_id
 from service.replay.server import Replay, replaying
-from service.source.budget import Unthrottled
-from service.source.calls import SourceRefused, open_client
-from service.source.listing import Fetched, FetchTarget, Refused, RunItems, Unchanged
-from service.source.oro import OroSource
+from service.source.answers import Fetched, FetchTarget, Refused, Unchanged
+from service.source.http.budget import Unthrottled
+from service.source.http.calls import SourceRefused, open_client
+from service.source.oro.listing import RunItems
+from service.source.oro.source import OroSource
 from service.source.refusals import Refusal
 from tests.replay.recording import LEGACY_SUITE, problem_id
 from tests.source.conftest import all_items, target_of

@@ -9,10 +9,10 @@ import pytest
 from service.domain.trajectory import ExecutionKind
 from service.replay.faults import Fault
 from service.replay.server import Replay
-from service.source.calls import SourceRefused
-from service.source.listing import Fetched
-from service.source.oro import OroSource
-from service.source.publications import board_standing, race_standing
+from service.source.answers import Fetched
+from service.source.http.calls import SourceRefused
+from service.source.oro.publications import board_standing, race_standing
+from service.source.oro.source import OroSource
 from service.source.refusals import Refusal
 from tests.replay.recording import EPISODES
 from tests.source.conftest import target_of

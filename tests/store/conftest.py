@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Engine
 
-from service.store import ledger, listings
 from service.store.engine import open_engine, transaction
-from service.store.ledger import ExpectedItem
+from service.store.harvest import ledger, listings
+from service.store.harvest.ledger import ExpectedItem
 from service.store.models import AgentVersion, EvaluationRun, Problem, Race
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)

@@ -5,11 +5,12 @@ import threading
 import zstandard
 from sqlalchemy import Engine, select
 
-from service.store import policies, revisions, trajectories, verdicts
+from service.store import policies
+from service.store.corpus import revisions, trajectories, verdicts
+from service.store.corpus.trajectories import NewTrajectory
+from service.store.corpus.verdicts import NewVerdict
 from service.store.engine import transaction
 from service.store.models import Payload, Trajectory, Verdict
-from service.store.trajectories import NewTrajectory
-from service.store.verdicts import NewVerdict
 
 RULES = "r" * 64
 

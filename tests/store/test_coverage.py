@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, insert, text
 
 from service.errors import SluiceError
-from service.store import ledger, listings, trajectory_history
-from service.store.coverage import QUALIFYING, Cover, Refused, Runs, coverage
 from service.store.engine import open_engine, reading, transaction
+from service.store.harvest import ledger, listings, trajectory_history
+from service.store.harvest.coverage import QUALIFYING, Cover, Refused, Runs, coverage
 from service.store.models import AgentVersion, EvaluationRun, LedgerItem, LedgerState, Problem, Race
 from tests.store.conftest import NOW
 

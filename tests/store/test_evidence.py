@@ -6,10 +6,10 @@ from sqlalchemy import Engine, select
 
 from service.domain import provenance
 from service.domain.trajectory import Judgement
-from service.store import evidence, trajectories
+from service.store.corpus import evidence, trajectories
+from service.store.corpus.trajectories import NewTrajectory
 from service.store.engine import transaction
 from service.store.models import Evidence, Payload
-from service.store.trajectories import NewTrajectory
 
 FIRST = provenance.Evidence(judgement=Judgement(score=1.0))
 

@@ -19,8 +19,8 @@ import zstandard
 from service.domain.manifest import SnapshotSpec, build_manifest
 from service.domain.records import Config, Row, Split, row_line
 from service.errors import ErrorCode, SluiceError
-from service.store import shards
-from service.store.files import FileStore
+from service.store.release import shards
+from service.store.release.files import FileStore
 from tests.domain.rows import make_row
 
 SPEC = SnapshotSpec(rules="sluice-1/1", rules_digest="r", leak_plan_digest="l", pool_plan_digest="p", audit_digest="a")
@@ -184,7 +184,7 @@ def test_a_draft_in_use_is_not_swept(tmp_path: Path):
 WRITER = """
 import sys
 from pathlib import Path
-from service.store.files import FileStore
+from service.store.release.files import FileStore
 from tests.store.test_files import publish, rows
 
 def announced():

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from service.domain.imports.identity import Naming
 from service.domain.imports.rows import Imported, read_row
-from service.store import imports, ledger, listings
 from service.store.engine import transaction
+from service.store.harvest import imports, ledger, listings
 from service.store.models import AgentVersion, EvaluationRun, Problem
 from tests.domain.dialogues import agentic_run
 

@@ -4,9 +4,9 @@ import pytest
 from sqlalchemy import Engine, text
 
 from service.errors import ErrorCode, SluiceError
-from service.store import leases
 from service.store.engine import transaction
-from service.store.leases import LeaseName
+from service.store.work import leases
+from service.store.work.leases import LeaseName
 
 
 def acquire(engine: Engine, holder: str, seconds: float = 60.0) -> int | None:

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 from sqlalchemy import Engine
 
-from service.store import ledger
 from service.store.engine import transaction
-from service.store.ledger import ExpectedItem, LedgerCount, Note
+from service.store.harvest import ledger
+from service.store.harvest.ledger import ExpectedItem, LedgerCount, Note
 from service.store.models import LedgerState
 from tests.store.conftest import NOW
 

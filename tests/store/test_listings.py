@@ -6,9 +6,10 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from service.store import clusters, listings, rereading
 from service.store.engine import transaction
+from service.store.harvest import listings, rereading
 from service.store.models import AgentVersion, EvaluationRun, Problem, Race
+from service.store.release import clusters
 from tests.store.conftest import NOW
 
 

@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import Engine, select
 
 from service.errors import ErrorCode, SluiceError
-from service.store import gradings, local
 from service.store.engine import reading, transaction
-from service.store.local import NewEnvelope, NewLine, PositionRow
 from service.store.models import LocalEnvelope, TailPosition, WitnessLine
+from service.store.validator import gradings, local
+from service.store.validator.local import NewEnvelope, NewLine, PositionRow
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 START = PositionRow("eval_1/output.jsonl", 1, 2, 10, 1, "head", 10, "tail")

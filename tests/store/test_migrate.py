@@ -9,10 +9,11 @@ from alembic import command
 from sqlalchemy import Connection, Engine, select, text
 
 from service.domain.rereading import due
-from service.store import rereading, trajectories
+from service.store.corpus import trajectories
+from service.store.corpus.tombstones import entombed
 from service.store.engine import reading
+from service.store.harvest import rereading
 from service.store.migrate import alembic_config, is_current, upgrade
-from service.store.tombstones import entombed
 
 PAYLOAD = b"[]"
 STORED_BY_THE_FIRST_SCHEMA = (

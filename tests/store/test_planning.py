@@ -10,15 +10,17 @@ from service.domain.gains import Candidate, Standing
 from service.domain.planning import plan
 from service.domain.policy import DEFAULT_POLICIES
 from service.domain.tombstones import Subject, TombstoneReason
-from service.store import ledger, listings, planning, policies, tombstones, trajectories, verdicts
+from service.store import policies
+from service.store.corpus import tombstones, trajectories, verdicts
+from service.store.corpus.tombstones import Word
+from service.store.corpus.trajectories import NewTrajectory
+from service.store.corpus.verdicts import NewVerdict
 from service.store.engine import reading, transaction
-from service.store.ledger import ExpectedItem, Note
+from service.store.harvest import ledger, listings, planning
+from service.store.harvest.ledger import ExpectedItem, Note
+from service.store.harvest.planning import Outlook
+from service.store.harvest.reach import Reach, reach
 from service.store.models import AgentVersion, EvaluationRun, LedgerState, Problem
-from service.store.planning import Outlook
-from service.store.reach import Reach, reach
-from service.store.tombstones import Word
-from service.store.trajectories import NewTrajectory
-from service.store.verdicts import NewVerdict
 from tests.store.conftest import NOW
 
 RULES = DEFAULT_POLICIES.rules.digest

@@ -9,12 +9,14 @@ from sqlalchemy import Engine
 
 from service.domain.metagraph import MetagraphReading, Neuron
 from service.domain.policy import DEFAULT_POLICIES
-from service.store import chain, ledger, listings, statistics, trajectories, trajectory_pages
+from service.store.corpus import trajectories
+from service.store.corpus.trajectories import NewTrajectory
 from service.store.engine import reading, transaction
-from service.store.ledger import ExpectedItem
+from service.store.figures import statistics, trajectory_pages
+from service.store.figures.statistics import Dimension
+from service.store.harvest import chain, ledger, listings
+from service.store.harvest.ledger import ExpectedItem
 from service.store.models import AgentVersion, EvaluationRun, Problem, Race
-from service.store.statistics import Dimension
-from service.store.trajectories import NewTrajectory
 from tests.store.conftest import NOW
 
 RULES = DEFAULT_POLICIES.rules.digest

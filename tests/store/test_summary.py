@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine, update
 
-from service.store import ledger
 from service.store.engine import reading, transaction
+from service.store.figures.summary import summarise
+from service.store.harvest import ledger
 from service.store.models import LedgerItem, LedgerState
-from service.store.summary import summarise
 from tests.store.conftest import NOW
 
 LATER = NOW + timedelta(days=1)

@@ -7,10 +7,10 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from service.domain.tombstones import Subject, TombstoneReason
-from service.store import revisions, tombstones, trajectories
+from service.store.corpus import revisions, tombstones, trajectories
+from service.store.corpus.tombstones import Word, entombed, settle
 from service.store.engine import transaction
 from service.store.models import Tombstone
-from service.store.tombstones import Word, entombed, settle
 from tests.store.test_corpus import fetched
 
 INVALIDATED, DISCARDED = TombstoneReason.RUN_INVALIDATED, TombstoneReason.AGENT_DISCARDED

@@ -14,11 +14,13 @@ from typing import Any
 from sqlalchemy import Engine, func, select
 
 from service.domain.policy import DEFAULT_POLICIES
-from service.store import clusters, ledger, pools, snapshots, statistics, walks
 from service.store.engine import open_engine, reading
+from service.store.figures import statistics
+from service.store.figures.statistics import Dimension
+from service.store.harvest import ledger, walks
 from service.store.models import Base
-from service.store.progress import progress
-from service.store.statistics import Dimension
+from service.store.release import clusters, pools, snapshots
+from service.store.work.progress import progress
 
 RUSHED_WORKER = Path(__file__).with_name("rushed_worker.py")
 

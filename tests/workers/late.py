@@ -9,8 +9,8 @@ from sqlalchemy import func, select, update
 
 from service.domain.records import trajectory_key
 from service.replay.recorded import ENVPACK, EpisodeItem, LegacyItem, Run
-from service.store import backlog, ledger, snapshots
 from service.store.engine import reading, transaction
+from service.store.harvest import ledger
 from service.store.models import (
     AgentVersion,
     Base,
@@ -25,6 +25,8 @@ from service.store.models import (
     Trajectory,
     Verdict,
 )
+from service.store.release import snapshots
+from service.store.work import backlog
 from workers.context import Context
 from workers.marking import mark
 from workers.stages import assign, cluster, filter, ingest, snapshot

@@ -202,7 +202,7 @@ def test_no_endpoint_export_or_log_holds_any_of_it(
         recorded.agents[agent_version_id] = marked(agent, number)
     logging.getLogger().setLevel(logging.DEBUG)
     with replaying(recorded) as server, pipeline(database_url, redis_url, server.url, tmp_path) as work:
-        with work.worker("service.store.agent_code.add@3") as doomed:
+        with work.worker("service.store.harvest.agent_code.add@3") as doomed:
             assert doomed.wait(timeout=60) == -signal.SIGKILL
         work.run()
         with work.worker():  # the last one may have been told to stop between two agents

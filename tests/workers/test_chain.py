@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import func, select
 
 from service.domain.metagraph import REFRESH_BLOCKS, STALE_AFTER
-from service.source.chain import Chain
-from service.store import chain as stored
-from service.store import listings
+from service.source.chain.node import Chain
 from service.store.engine import reading, transaction
+from service.store.harvest import chain as stored
+from service.store.harvest import listings
 from service.store.models import Metagraph, MetagraphNeuron, Race
 from tests.source.fake_chain import NEWCOMER, VALIDATOR, FakeNode, following, time_of, to, wait_until
 from workers import chain as chain_loop

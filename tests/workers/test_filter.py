@@ -4,9 +4,11 @@ import pytest
 
 from service.domain.policy import DEFAULT_POLICIES
 from service.domain.structure import Verdict
-from service.store import ledger, statistics, verdicts
+from service.store.corpus import verdicts
 from service.store.engine import reading
-from service.store.statistics import Dimension
+from service.store.figures import statistics
+from service.store.figures.statistics import Dimension
+from service.store.harvest import ledger
 from workers.context import Context
 from workers.stages import filter as filter_stage
 from workers.stages import ingest

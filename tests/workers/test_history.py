@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from service.replay.server import Replay
-from service.store import clusters, pools, snapshots
 from service.store.engine import reading
+from service.store.release import clusters, pools, snapshots
 from tests.workers.harness import Pipeline, pipeline
 
 

@@ -12,11 +12,13 @@ from service.api import create_app
 from service.cli.intake import take_in
 from service.domain.imports.identity import Naming
 from service.domain.policy import DEFAULT_POLICIES
-from service.store import backlog, clusters, pools, snapshots, statistics
 from service.store.engine import reading
-from service.store.files import FileStore
+from service.store.figures import statistics
+from service.store.figures.statistics import Dimension
 from service.store.models import LedgerItem, LedgerState
-from service.store.statistics import Dimension
+from service.store.release import clusters, pools, snapshots
+from service.store.release.files import FileStore
+from service.store.work import backlog
 from tests.imported import as_atif, as_messages, by_agent, envelopes, lines
 from workers.context import Context
 from workers.stages import assign, cluster, filter, snapshot

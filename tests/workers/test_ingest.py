@@ -8,11 +8,11 @@ from sqlalchemy import func, select, update
 
 from service.replay.faults import Fault
 from service.replay.server import Replay
-from service.source.listing import Refused
+from service.source.answers import Refused
 from service.source.refusals import Refusal
-from service.store import ledger
 from service.store.engine import reading, transaction
-from service.store.ledger import Note
+from service.store.harvest import ledger
+from service.store.harvest.ledger import Note
 from service.store.models import LedgerItem, LedgerState, Trajectory
 from workers.context import Context
 from workers.retries import ABSENT_WAITS, MAX_ATTEMPTS, REST, note_of

@@ -9,19 +9,19 @@ from service.domain.records import Split
 from tests.workers.harness import Pipeline
 
 FAULTS = {
-    "subscribe, items listed and not committed": "service.store.ledger.expect@3",
-    "subscribe, items committed and the run not marked": "service.store.listings.mark_run_listed@3:before",
-    "subscribe, at its end": "service.store.walks.finish",
-    "ingest, claimed and nothing fetched": "service.source.oro.OroSource.fetch@12:before",
-    "ingest, trajectories written and not committed": "service.store.trajectories.add@4",
+    "subscribe, items listed and not committed": "service.store.harvest.ledger.expect@3",
+    "subscribe, items committed and the run not marked": "service.store.harvest.listings.mark_run_listed@3:before",
+    "subscribe, at its end": "service.store.harvest.walks.finish",
+    "ingest, claimed and nothing fetched": "service.source.oro.source.OroSource.fetch@12:before",
+    "ingest, trajectories written and not committed": "service.store.corpus.trajectories.add@4",
     "ingest, committed and the next stage not told": "workers.pipeline.send@3:before",
-    "filter, verdicts written and not committed": "service.store.verdicts.add@2",
+    "filter, verdicts written and not committed": "service.store.corpus.verdicts.add@2",
     "cluster, revision sealed": "service.domain.leakage.edges",
-    "cluster, written and not committed": "service.store.clusters.save",
-    "assign, written and not committed": "service.store.pools.save",
-    "snapshot, some rows written": "service.store.files.Draft.add@5",
-    "snapshot, files published and not recorded": "service.store.files.Draft.publish",
-    "snapshot, recorded and not committed": "service.store.snapshots.record",
+    "cluster, written and not committed": "service.store.release.clusters.save",
+    "assign, written and not committed": "service.store.release.pools.save",
+    "snapshot, some rows written": "service.store.release.files.Draft.add@5",
+    "snapshot, files published and not recorded": "service.store.release.files.Draft.publish",
+    "snapshot, recorded and not committed": "service.store.release.snapshots.record",
 }
 
 

@@ -22,10 +22,11 @@ from service.replay.archive import read_archive
 from service.replay.faults import Faults
 from service.replay.recorded import LegacyItem, Run
 from service.replay.server import Replay, replaying
-from service.store import clusters, revisions, snapshots
+from service.store.corpus import revisions
+from service.store.corpus.verdicts import current
 from service.store.engine import reading
 from service.store.models import Evidence, LedgerItem, Tombstone, Trajectory
-from service.store.verdicts import current
+from service.store.release import clusters, snapshots
 from tests.workers import late
 from workers.context import Context, open_context
 

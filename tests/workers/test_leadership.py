@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import text
 
 from service.errors import ErrorCode, SluiceError
-from service.store import leases
 from service.store.engine import transaction
-from service.store.leases import LeaseName
+from service.store.work import leases
+from service.store.work.leases import LeaseName
 from workers import leadership
 from workers.context import Context
 from workers.leadership import held

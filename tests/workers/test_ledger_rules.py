@@ -14,9 +14,10 @@ from service.replay.archive import read_archive
 from service.replay.faults import Fault, Faults
 from service.replay.recorded import Race, Run
 from service.replay.server import Replay, replaying
-from service.source.listing import FetchTarget
-from service.store import ledger, listings, relisting, rereading, resting, tombstones, trajectories
+from service.source.answers import FetchTarget
+from service.store.corpus import tombstones, trajectories
 from service.store.engine import reading, transaction
+from service.store.harvest import ledger, listings, relisting, rereading, resting
 from service.store.models import EvaluationRun, Evidence, LedgerItem, Tombstone, Trajectory
 from tests.replay.recording import write_recording
 from tests.workers import late

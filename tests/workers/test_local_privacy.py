@@ -23,10 +23,11 @@ from service.api.app import build_api
 from service.config import Settings
 from service.replay.archive import read_archive
 from service.replay.recorded import Run
-from service.store import gradings, snapshots
 from service.store.engine import reading
-from service.store.leases import LeaseName
 from service.store.models import Base, Lease, LocalEnvelope, LocalGrading, Trajectory, WitnessLine
+from service.store.release import snapshots
+from service.store.validator import gradings
+from service.store.work.leases import LeaseName
 from tests.workers import validator_side as side
 from tests.workers.harness import Pipeline
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from service.store import walks
 from service.store.engine import reading
-from service.store.leases import LeaseName
+from service.store.harvest import walks
+from service.store.work.leases import LeaseName
 from tests.workers.harness import Pipeline
 from workers.loops import Loop, rest_seconds
 

@@ -9,10 +9,11 @@ import pytest
 from service.config import Settings
 from service.domain.manifest import STATUS_NAME, initial_status
 from service.domain.tombstones import Subject, TombstoneReason
-from service.store import marks, tombstones
+from service.store.corpus import tombstones
+from service.store.corpus.tombstones import Word
 from service.store.engine import transaction
-from service.store.files import FileStore
-from service.store.tombstones import Word
+from service.store.release import marks
+from service.store.release.files import FileStore
 from tests.api import corpus
 from workers import marking
 from workers.context import Context, open_context

@@ -4,7 +4,7 @@ import pytest
 
 from service.queue.broker import outstanding
 from service.queue.messages import Message, Stage
-from service.store.progress import Progress
+from service.store.work.progress import Progress
 from workers.context import Context
 from workers.pipeline import ORDER, follow_up
 from workers.subscribe import walk

@@ -11,9 +11,9 @@ from sqlalchemy import func, select
 from service.replay.faults import Fault
 from service.replay.recorded import Race as Recorded
 from service.replay.server import Replay
-from service.source.publications import Standing
-from service.store import listings, standings
+from service.source.oro.publications import Standing
 from service.store.engine import reading, transaction
+from service.store.harvest import listings, standings
 from service.store.models import Base, LeaderboardEntry, Race, RaceEntry, SeedCommitment, Suite
 from workers import listed
 from workers.context import Context

@@ -9,10 +9,10 @@ from sqlalchemy import func, select
 from service.errors import SluiceError
 from service.replay.faults import Fault
 from service.replay.server import Replay
-from service.source.listing import AgentListing
-from service.source.publications import Standing
-from service.store import walks
+from service.source.oro.listing import AgentListing
+from service.source.oro.publications import Standing
 from service.store.engine import reading
+from service.store.harvest import walks
 from service.store.models import EvaluationRun, LedgerItem, Race
 from workers.context import Context
 from workers.subscribe import walk

@@ -10,8 +10,8 @@ from service.config import Settings
 from service.queue.broker import outstanding, outstanding_ids, send
 from service.queue.messages import Message, Stage
 from service.replay.server import Replay
-from service.store import ledger, planning
 from service.store.engine import reading, transaction
+from service.store.harvest import ledger, planning
 from workers.context import Context, open_context
 from workers.pacing import pace
 from workers.stages import filter, ingest

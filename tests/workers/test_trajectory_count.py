@@ -5,8 +5,8 @@ from sqlalchemy import func, select, update
 
 from service.replay.faults import Fault
 from service.replay.server import Replay
-from service.store.coverage import coverage
 from service.store.engine import reading, transaction
+from service.store.harvest.coverage import coverage
 from service.store.models import TrajectoryHistory
 from tests.workers import late
 from workers import history

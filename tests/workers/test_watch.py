@@ -18,9 +18,10 @@ from service.config import Settings
 from service.errors import ErrorCode, SluiceError
 from service.replay.archive import read_archive
 from service.replay.recorded import Archive, Run
-from service.store import evidence, gradings, local
+from service.store.corpus import evidence
 from service.store.engine import reading, transaction
 from service.store.models import Evidence, LocalEnvelope, LocalGrading, TailPosition, Trajectory, WitnessLine
+from service.store.validator import gradings, local
 from tests.workers import validator_side as side
 from workers import watch
 from workers.context import Context, open_context

@@ -17,9 +17,10 @@ from sqlalchemy import select
 from service import embedded
 from service.config import Settings
 from service.replay.archive import read_archive
-from service.store import evidence, gradings
+from service.store.corpus import evidence
 from service.store.engine import reading
 from service.store.models import Evidence, LocalEnvelope, LocalGrading, TailPosition, Trajectory, WitnessLine
+from service.store.validator import gradings
 from tests.workers import validator_side as side
 from workers import watch
 from workers.context import Context, open_context
@@ -27,13 +28,13 @@ from workers.context import Context, open_context
 PROCESS = Path(__file__).with_name("watching_process.py")
 FAULTS = {
     "some lines of a file read": "service.source.validator.envelopes.read@20",
-    "lines written and not committed": "service.store.local.add_envelopes@2",
-    "position moved and not committed": "service.store.local.move@2",
-    "committed, and the next file not read": "service.store.local.move@3:before",
-    "lines of the proxy's log written and not committed": "service.store.local.add_lines",
+    "lines written and not committed": "service.store.validator.local.add_envelopes@2",
+    "position moved and not committed": "service.store.validator.local.move@2",
+    "committed, and the next file not read": "service.store.validator.local.move@3:before",
+    "lines of the proxy's log written and not committed": "service.store.validator.local.add_lines",
     "graded, and nothing written": "service.domain.grading.grade@3",
-    "evidence written and not committed": "service.store.evidence.revise@2",
-    "noted as graded and not committed": "service.store.gradings.mark_graded@4",
+    "evidence written and not committed": "service.store.corpus.evidence.revise@2",
+    "noted as graded and not committed": "service.store.validator.gradings.mark_graded@4",
 }
 EVERY_TIME = {
     "lines written and not committed",

@@ -14,11 +14,12 @@ from sqlalchemy import Engine, text
 from service.domain.judgement import Judgement
 from service.domain.provenance import Evidence
 from service.replay.recorded import Archive, EpisodeItem, LegacyItem, Run
-from service.store import ledger, listings, trajectories
+from service.store.corpus import trajectories
+from service.store.corpus.trajectories import NewTrajectory
 from service.store.engine import transaction
-from service.store.ledger import ExpectedItem
+from service.store.harvest import ledger, listings
+from service.store.harvest.ledger import ExpectedItem
 from service.store.models import AgentVersion, EvaluationRun, Problem
-from service.store.trajectories import NewTrajectory
 
 NOW = datetime(2026, 5, 6, tzinfo=UTC)
 LEDGER_IDS = text("SELECT ledger_id, item_key FROM harvest_ledger WHERE eval_run_id = :run")

@@ -9,11 +9,13 @@ from service.domain import pools as domain_pools
 from service.domain.leakage import Edge, EdgeKind
 from service.domain.pools import PoolPlan, PoolProblem
 from service.errors import ErrorCode, SluiceError
-from service.store import clusters, leases, policies, pools
+from service.store import policies
 from service.store.engine import reading, transaction
-from service.store.leases import LeaseName
 from service.store.models import Clustering
-from service.store.pools import PoolRow
+from service.store.release import clusters, pools
+from service.store.release.pools import PoolRow
+from service.store.work import leases
+from service.store.work.leases import LeaseName
 from workers.context import Context
 from workers.leadership import held
 

@@ -10,10 +10,13 @@ from service.domain import leakage
 from service.domain.leakage import LeakPlan, ProblemFacts
 from service.domain.problems import FamilyReport, PublishedProblem, describe
 from service.domain.records import gold_kind
-from service.store import backlog, clusters, leases, policies, revisions
-from service.store.clusters import EdgeRow, MemberRow
+from service.store import policies
+from service.store.corpus import revisions
 from service.store.engine import reading, transaction
-from service.store.leases import LeaseName
+from service.store.release import clusters
+from service.store.release.clusters import EdgeRow, MemberRow
+from service.store.work import backlog, leases
+from service.store.work.leases import LeaseName
 from workers.context import Context
 from workers.leadership import held
 

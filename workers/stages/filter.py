@@ -8,9 +8,10 @@ import msgspec
 from service.domain.provenance import Evidence
 from service.domain.structure import judge, unjudgeable
 from service.domain.trajectory import ExecutionKind, parse
-from service.store import policies, verdicts
+from service.store import policies
+from service.store.corpus import verdicts
+from service.store.corpus.verdicts import NewVerdict, Unjudged
 from service.store.engine import reading, transaction
-from service.store.verdicts import NewVerdict, Unjudged
 from workers.context import Context
 
 log = logging.getLogger(__name__)

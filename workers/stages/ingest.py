@@ -10,14 +10,15 @@ from service.domain.provenance import Evidence
 from service.domain.tombstones import Subject, TombstoneReason
 from service.domain.trajectory import ExecutionKind, Judgement
 from service.errors import ErrorCode, SluiceError
-from service.source.listing import Fetched, FetchTarget, Refused, Unchanged
+from service.source.answers import Fetched, FetchTarget, Refused, Unchanged
 from service.source.refusals import Refusal
-from service.store import ledger, tombstones, trajectories
+from service.store.corpus import tombstones, trajectories
+from service.store.corpus.tombstones import Word
+from service.store.corpus.trajectories import NewTrajectory
 from service.store.engine import transaction
-from service.store.ledger import Locked, Target
+from service.store.harvest import ledger
+from service.store.harvest.ledger import Locked, Target
 from service.store.models import LedgerState
-from service.store.tombstones import Word
-from service.store.trajectories import NewTrajectory
 from workers.context import Context
 from workers.retries import note_of
 

@@ -14,13 +14,15 @@ from service.domain.selection import Candidate, candidate, select
 from service.domain.structure import Outcome, Reason
 from service.domain.trajectory import ExecutionKind, parse
 from service.errors import ErrorCode
-from service.store import leases, policies, pools, snapshots
+from service.store import policies
 from service.store.engine import reading, transaction
-from service.store.files import Draft
-from service.store.leases import LeaseName
 from service.store.models import Snapshot
-from service.store.pools import Undecided
-from service.store.snapshots import NewRow, Scope
+from service.store.release import pools, snapshots
+from service.store.release.files import Draft
+from service.store.release.pools import Undecided
+from service.store.release.snapshots import NewRow, Scope
+from service.store.work import leases
+from service.store.work.leases import LeaseName
 from workers import stored
 from workers.context import Context
 from workers.leadership import held

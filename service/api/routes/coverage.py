@@ -5,7 +5,7 @@ from fastapi import APIRouter
 from service.api.context import Reading
 from service.api.coverage_schemas import Coverage
 from service.api.parameters import Wanted
-from service.store.coverage import coverage
+from service.store.harvest.coverage import coverage
 
 router = APIRouter(tags=["corpus"])
 

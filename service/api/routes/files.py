@@ -11,7 +11,7 @@ from service.api.downloads import Download
 from service.api.parameters import TEXT, SnapshotId
 from service.api.routes.snapshots import published
 from service.domain.manifest import STATUS_NAME
-from service.store.shards import sha256_of
+from service.store.release.shards import sha256_of
 
 router = APIRouter(tags=["snapshots"])
 

@@ -4,7 +4,8 @@ from fastapi import APIRouter
 
 from service.api.context import Reading
 from service.api.schemas import Race, Races
-from service.store import race_figures, standings
+from service.store.figures import race_figures
+from service.store.harvest import standings
 
 router = APIRouter(tags=["corpus"])
 

@@ -9,9 +9,9 @@ from service.api.parameters import SnapshotId
 from service.api.schemas import LeftOut, SnapshotDetail, SnapshotFile, SnapshotItem, Snapshots, SnapshotStatus
 from service.domain.manifest import STATUS_NAME
 from service.errors import ErrorCode, SluiceError
-from service.store import snapshots
+from service.store.figures.summary import figures
 from service.store.models import Snapshot
-from service.store.summary import figures
+from service.store.release import snapshots
 
 router = APIRouter(prefix="/v1/snapshots", tags=["snapshots"])
 

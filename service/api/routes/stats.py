@@ -5,7 +5,7 @@ from fastapi import APIRouter
 from service.api.context import Here, Reading
 from service.api.parameters import By, dimensions
 from service.api.schemas import Stats
-from service.store.summary import summarise, tabulate
+from service.store.figures.summary import summarise, tabulate
 
 router = APIRouter(tags=["corpus"])
 

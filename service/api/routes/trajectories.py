@@ -9,11 +9,12 @@ from service.api.parameters import After, Limit, TrajectoryId, Wanted, WantedCla
 from service.api.schemas import Content, Step, TrajectoryDetail, TrajectoryItem, TrajectoryPage, Verdict
 from service.domain.failures import category_of
 from service.domain.trajectory import ExecutionKind, parse
-from service.domain.unknown_fields import unknown_names
+from service.domain.wire.unknown_fields import unknown_names
 from service.errors import ErrorCode, SluiceError
-from service.store import trajectories, trajectory_pages
-from service.store.dossier import Dossier, VerdictRow, dossier
-from service.store.statistics import Dimension
+from service.store.corpus import trajectories
+from service.store.figures import trajectory_pages
+from service.store.figures.dossier import Dossier, VerdictRow, dossier
+from service.store.figures.statistics import Dimension
 
 router = APIRouter(tags=["corpus"])
 

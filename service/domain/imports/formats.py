@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from service.domain import atif_wire
 from service.domain.trajectory import ExecutionKind
+from service.domain.wire import atif as atif_wire
 
 EXCERPT_CHARACTERS = 80
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import msgspec
 
-from service.domain import atif_wire, turns
+from service.domain import turns
 from service.domain.imports.formats import KINDS, Format, Refused, RowFault, format_of
 from service.domain.imports.identity import Agent, Naming, agent_of, problem_of
-from service.domain.lenient import Defect
 from service.domain.trajectory import LARGEST_PAYLOAD_BYTES, ExecutionKind, Judgement, parse
+from service.domain.wire import atif as atif_wire
+from service.domain.wire.lenient import Defect
 
 LONGEST_ROW_BYTES = 2 * LARGEST_PAYLOAD_BYTES
 DEEPEST_ROW = 100

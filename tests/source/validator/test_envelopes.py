@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.envelopes import Envelope, EnvelopeKind
+from service.domain.wire.envelopes import Envelope, EnvelopeKind
 from service.source.validator import envelopes
 from service.source.validator.followed import Line
 

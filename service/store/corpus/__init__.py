@@ -1,0 +1,1 @@
+"""Trajectories with their bytes, evidence, verdicts and tombstones, under numbered revisions."""

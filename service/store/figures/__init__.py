@@ -1,0 +1,1 @@
+"""The corpus in figures and pages. Read-only."""

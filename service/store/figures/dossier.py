@@ -1,0 +1,65 @@
+"""One trajectory with its verdict, and whether its content may be shown. Parses no payload.
+
+Content (steps, query, answer, scores) is shown of problems that the newest pools have in train, and of those in eval
+where the very trajectory is in a published snapshot: a success shows the gold, so nothing beyond the published rows may
+tell it. A problem that was ever in reserve, is quarantined, or has no pool yet (it may still be drawn into reserve) is
+closed.
+"""
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from service.domain.pools import Pool, may_disclose
+from service.store.corpus.verdicts import current
+from service.store.figures import trajectory_pages
+from service.store.figures.trajectory_pages import TrajectoryRow
+from service.store.models import PoolAssignment, PoolMember, SnapshotRow
+
+
+class VerdictRow(NamedTuple):
+    """The verdict that stands for a trajectory."""
+
+    outcome: str
+    reason: str
+    structural_class: str
+    trust: str
+    calls: list[dict[str, Any]]
+    signals: dict[str, Any]
+    answer: list[str]
+    reported_query: str | None
+    evidence: dict[str, Any]
+
+
+class Dossier(NamedTuple):
+    """All that is stored of one trajectory but its payload. `verdict` is None while it is unjudged."""
+
+    row: TrajectoryRow
+    verdict: VerdictRow | None
+    is_open: bool
+    """Whether the content may be shown to anyone."""
+
+
+def dossier(session: Session, rules_digest: str, trajectory_id: int) -> Dossier | None:
+    """Everything stored of one trajectory; None when there is none under this id."""
+    row = trajectory_pages.one(session, rules_digest, trajectory_id)
+    if row is None:
+        return None
+    verdict = current(rules_digest)
+    columns = [verdict.c[name] for name in VerdictRow._fields]
+    found = session.execute(select(*columns).where(verdict.c.trajectory_id == trajectory_id)).one_or_none()
+    return Dossier(row, VerdictRow(*found) if found else None, is_open(session, trajectory_id, row.problem_id))
+
+
+def is_open(session: Session, trajectory_id: int, problem_id: str) -> bool:
+    """Whether the content of a trajectory of this problem may be shown to anyone."""
+    newest = session.scalar(select(func.max(PoolAssignment.assignment_id)).where(PoolAssignment.refusal.is_(None)))
+    pools = select(PoolMember.assignment_id, PoolMember.pool).where(PoolMember.problem_id == problem_id)
+    history = {assignment_id: Pool(pool) for assignment_id, pool in session.execute(pools)}
+    if newest not in history or not may_disclose(set(history.values())):
+        return False
+    if history[newest] is Pool.EVAL:
+        published = select(SnapshotRow.trajectory_id).where(SnapshotRow.trajectory_id == trajectory_id).limit(1)
+        return session.scalar(published) is not None
+    return history[newest] is Pool.TRAIN

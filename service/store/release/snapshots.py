@@ -1,0 +1,214 @@
+"""Snapshots and release decisions as stored, and the judged rows a snapshot chooses from. Chooses nothing itself."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import zstandard
+from sqlalchemy import Select, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from service.domain.provenance import Trust
+from service.store.copying import copy_missing
+from service.store.corpus.tombstones import entombed
+from service.store.corpus.verdicts import current
+from service.store.models import (
+    IMPORTED,
+    AgentVersion,
+    ClusterMember,
+    EvaluationRun,
+    Payload,
+    PoolMember,
+    Problem,
+    Release,
+    Snapshot,
+    SnapshotRow,
+    Trajectory,
+    Verdict,
+)
+
+LOAD_BATCH = 200
+"""Rows with their payloads held in memory at once."""
+
+
+class Scope(NamedTuple):
+    """Which verdicts, clusters and pools a snapshot is made from."""
+
+    rules_digest: str
+    revision: int
+    clustering_id: int
+    assignment_id: int
+
+
+class JudgedRow(NamedTuple):
+    """One judged trajectory with its payload and all that is known about where it comes from."""
+
+    trajectory_id: int
+    eval_run_id: str
+    kind: str
+    race_id: str | None
+    tombstone: str | None
+    """Why the trajectory does not count; None when it does."""
+    agent_version_id: str
+    family: str
+    miner_hotkey: str | None
+    problem_id: str
+    category: str
+    cluster_id: str
+    pool: str
+    query: str | None
+    query_confirmed: bool
+    gold_ids: list[str]
+    winner_ids: list[str]
+    outcome: str
+    reason: str
+    structural_class: str
+    trust: str
+    calls: list[dict[str, Any]]
+    signals: dict[str, Any]
+    answer: list[str]
+    reasoning_score: float | None
+    zstd: bytes
+
+    @property
+    def payload(self) -> bytes:
+        """The bytes as the source served them."""
+        return zstandard.decompress(self.zstd)
+
+
+class NewRow(NamedTuple):
+    """One chosen trajectory in a snapshot that is being recorded."""
+
+    trajectory_id: int
+    problem_id: str
+    config: str
+    split: str
+
+
+def judged(session: Session, scope: Scope, outcome: str) -> Iterator[JudgedRow]:
+    """Trajectories with one outcome, in order of id, read in small batches."""
+    statement = _judged(scope).where(Verdict.outcome == outcome).order_by(Trajectory.trajectory_id)
+    for row in session.execute(statement.execution_options(yield_per=LOAD_BATCH)):
+        yield JudgedRow._make(row)
+
+
+def judged_by_id(session: Session, scope: Scope, trajectory_ids: Sequence[int]) -> Iterator[JudgedRow]:
+    """The trajectories named, in the order they are named, read in small batches."""
+    for start in range(0, len(trajectory_ids), LOAD_BATCH):
+        batch = trajectory_ids[start : start + LOAD_BATCH]
+        rows = session.execute(_judged(scope).where(Trajectory.trajectory_id.in_(batch)))
+        found = {row.trajectory_id: JudgedRow._make(row) for row in rows}
+        yield from (found[trajectory_id] for trajectory_id in batch)
+
+
+def _judged(scope: Scope) -> Select[*tuple[Any, ...]]:
+    standing, dead = current(scope.rules_digest, scope.revision), entombed(scope.revision)
+    return (
+        select(
+            *(Trajectory.trajectory_id, Trajectory.eval_run_id, Trajectory.kind),
+            *(EvaluationRun.race_id, dead.c.reason, EvaluationRun.agent_version_id),
+            *(AgentVersion.family, AgentVersion.miner_hotkey),
+            *(Trajectory.problem_id, Problem.category, ClusterMember.cluster_id, PoolMember.pool),
+            *(ClusterMember.query, ClusterMember.query_confirmed, ClusterMember.gold_ids, ClusterMember.winner_ids),
+            *(Verdict.outcome, Verdict.reason, Verdict.structural_class, Verdict.trust),
+            *(Verdict.calls, Verdict.signals, Verdict.answer),
+            standing.c.evidence["judgement"]["reasoning_score"].as_float(),
+            Payload.zstd,
+        )
+        .join(standing, standing.c.trajectory_id == Trajectory.trajectory_id)
+        .join(Verdict, Verdict.verdict_id == standing.c.verdict_id)
+        .join(Payload, Payload.payload_sha256 == standing.c.payload_sha256)
+        .join(EvaluationRun, EvaluationRun.eval_run_id == Trajectory.eval_run_id)
+        .join(AgentVersion, AgentVersion.agent_version_id == EvaluationRun.agent_version_id)
+        .join(Problem, Problem.problem_id == Trajectory.problem_id)
+        .join(ClusterMember, ClusterMember.problem_id == Trajectory.problem_id)
+        .join(PoolMember, PoolMember.problem_id == Trajectory.problem_id)
+        .join(dead, dead.c.trajectory_id == Trajectory.trajectory_id, isouter=True)
+        .where(ClusterMember.clustering_id == scope.clustering_id, PoolMember.assignment_id == scope.assignment_id)
+    )
+
+
+def solve_rates(session: Session, rules_digest: str, revision: int) -> dict[str, float]:
+    """Share of each problem's scored trajectories that SN15 calls a success.
+
+    Contradicted ones, those under a tombstone and imported ones are left out; a problem without a scored one has no
+    entry.
+    """
+    verdict, dead = current(rules_digest, revision), entombed(revision)
+    success = verdict.c.evidence["judgement"]["success"].as_boolean()
+    rows = session.execute(
+        select(Trajectory.problem_id, func.count().filter(success), func.count())
+        .join(verdict, verdict.c.trajectory_id == Trajectory.trajectory_id)
+        .join(EvaluationRun, EvaluationRun.eval_run_id == Trajectory.eval_run_id)
+        .join(dead, dead.c.trajectory_id == Trajectory.trajectory_id, isouter=True)
+        .where(verdict.c.trust != Trust.CONTRADICTED, success.is_not(None), dead.c.trajectory_id.is_(None))
+        .where(EvaluationRun.phase != IMPORTED)
+        .group_by(Trajectory.problem_id)
+    )
+    return {problem_id: solved / tries for problem_id, solved, tries in rows}
+
+
+def funnel(session: Session, rules_digest: str, revision: int) -> dict[str, int]:
+    """Trajectories by verdict reason at one revision; `kept` counts the kept ones."""
+    verdict = current(rules_digest, revision)
+    rows = session.execute(select(verdict.c.reason, func.count()).group_by(verdict.c.reason))
+    return {reason: trajectories for reason, trajectories in rows}
+
+
+def record(session: Session, snapshot: Snapshot, rows: Iterable[NewRow]) -> bool:
+    """Record a snapshot whose files are in place. The same one again changes nothing; returns whether it was new."""
+    columns = ("snapshot_id", "spec", "manifest", "audit", "train_rows", "eval_rows")
+    new = session.scalar(
+        insert(Snapshot)
+        .values({name: getattr(snapshot, name) for name in columns})
+        .on_conflict_do_nothing(index_elements=["snapshot_id"])
+        .returning(Snapshot.snapshot_id)
+    )
+    if new is None:
+        return False
+    copy_missing(
+        session,
+        SnapshotRow.__table__,  # type: ignore[arg-type]
+        ("snapshot_id", *NewRow._fields),
+        ((snapshot.snapshot_id, *row) for row in rows),
+    )
+    return True
+
+
+def decide(
+    session: Session, assignment_id: int, spec_digest: str, *, snapshot_id: str | None, refusal: dict[str, Any] | None
+) -> None:
+    """Note what became of one assignment under one spec: a snapshot or a refusal, never both."""
+    session.execute(
+        insert(Release)
+        .values(assignment_id=assignment_id, spec_digest=spec_digest, snapshot_id=snapshot_id, refusal=refusal)
+        .on_conflict_do_nothing(index_elements=["assignment_id", "spec_digest"])
+    )
+
+
+def listing(session: Session) -> list[Snapshot]:
+    """All snapshots, newest first."""
+    return list(session.scalars(select(Snapshot).order_by(Snapshot.published_at.desc(), Snapshot.snapshot_id)))
+
+
+def get(session: Session, snapshot_id: str) -> Snapshot | None:
+    """One snapshot; None when there is none under this id."""
+    return session.get(Snapshot, snapshot_id)
+
+
+def seconds_since_release(session: Session) -> float | None:
+    """Time since the last snapshot was published; None when none has been."""
+    since = session.scalar(select(func.extract("epoch", func.now() - func.max(Snapshot.published_at))))
+    return None if since is None else float(since)
+
+
+def latest_release(session: Session) -> Release | None:
+    """The newest release decision; None before the first."""
+    return session.scalar(select(Release).order_by(Release.release_id.desc()).limit(1))
+
+
+def members(session: Session, snapshot_id: str) -> Collection[NewRow]:
+    """The rows of one snapshot, in a fixed order."""
+    columns = [getattr(SnapshotRow, name) for name in NewRow._fields]
+    statement = select(*columns).where(SnapshotRow.snapshot_id == snapshot_id).order_by(SnapshotRow.trajectory_id)
+    return [NewRow(*row) for row in session.execute(statement)]

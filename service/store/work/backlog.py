@@ -1,0 +1,53 @@
+"""What each stage has still to do, as queries: Postgres says what is to be done, messages only say when to look.
+
+Holds no queue and starts nothing. A stage's backlog is empty exactly when running the stage would change nothing.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from service.store.corpus import revisions, verdicts
+from service.store.harvest import ledger
+from service.store.models import Clustering
+from service.store.release import clusters, pools
+
+
+def items_due(session: Session, now: datetime, limit: int) -> Sequence[int]:
+    """Ingest: ledger ids to ask the source for, in no order that counts; `planning` has what an order is made from."""
+    return ledger.due(session, now, limit)
+
+
+def trajectories_unjudged(session: Session, rules_digest: str, limit: int) -> Sequence[int]:
+    """Filter: trajectory ids to judge."""
+    return verdicts.unjudged(session, rules_digest, limit)
+
+
+def clustering_due(session: Session, leak_plan_digest: str, rules_digest: str) -> bool:
+    """Cluster: whether verdicts, tombstones or problem facts are newer than the newest clustering under this plan."""
+    newest = session.scalar(
+        select(Clustering)
+        .where(Clustering.plan_digest == leak_plan_digest, Clustering.rules_digest == rules_digest)
+        .order_by(Clustering.clustering_id.desc())
+        .limit(1)
+    )
+    known = clusters.facts_known(session)
+    if newest is None:
+        return known > 0
+    return (
+        known > newest.facts_known
+        or revisions.has_unsealed_rows(session)
+        or revisions.last_sealed(session) > newest.revision
+    )
+
+
+def assignment_due(session: Session, pool_plan_digest: str) -> bool:
+    """Assign: whether the newest clustering has no pools yet."""
+    return clusters.unassigned(session, pool_plan_digest) is not None
+
+
+def release_due(session: Session, spec_digest: str) -> bool:
+    """Snapshot: whether the newest pools have neither been released nor refused under this spec."""
+    return pools.undecided(session, spec_digest) is not None
