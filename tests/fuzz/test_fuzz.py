@@ -1,4 +1,4 @@
-"""Every parser under coverage-guided fuzzing for a bounded time, from a corpus of valid inputs. Needs `atheris`."""
+"""Every parser under coverage-guided fuzzing for a bounded time, from a corpus of valid inputs. Needs the extra `fuzz`."""
 
 import gzip
 import json
@@ -15,7 +15,6 @@ from service.domain.trajectory import ExecutionKind
 from tests.domain.test_hostile_rows import PAYLOADS, ROWS
 from tests.source.test_hostile_answers import LISTING
 
-pytest.importorskip("atheris", reason="pip install atheris")
 pytestmark = pytest.mark.nightly
 
 HARNESS = Path(__file__).with_name("harness.py")

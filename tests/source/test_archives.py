@@ -80,6 +80,10 @@ def test_a_stream_without_its_end_gives_what_came_and_then_says_so(folder: Path,
         (b"\x28\xb5\x2f\xfd" + b"\xff" * 50, CAPS, ArchiveFault.BAD_COMPRESSION),
         (b"\x1f\x8b", CAPS, ArchiveFault.TRUNCATED),
     ],
+    ids=[
+        *("a large file", "gzip that unpacks to much", "a gzip bomb", "a zstd bomb"),
+        *("gzip and garbage", "zstd and garbage", "no zstd frame", "half a gzip header"),
+    ],
 )
 def test_broken_files_have_names(folder: Path, body: bytes, caps: ArchiveCaps, fault: ArchiveFault) -> None:
     with pytest.raises(ArchiveBroken) as broken:
