@@ -1,4 +1,4 @@
-"""Every parser under coverage-guided fuzzing for a bounded time, from a corpus of valid inputs. Needs the extra `fuzz`."""
+"""Every parser under coverage-guided fuzzing for a bounded time, from valid inputs. Needs the extra `fuzz`."""
 
 import gzip
 import json
