@@ -10,7 +10,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-import httpx
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -32,7 +31,7 @@ IDLE_SHARE = 0.1
 """A loop that has found nothing to do rests for this share of the time since it last did: the machine is not ours."""
 LONGEST_IDLE_REST_SECONDS = 10.0
 FAULT_SECONDS = 5.0
-PASSING_FAULTS = (SluiceError, SQLAlchemyError, RedisError, httpx.HTTPError)
+PASSING_FAULTS = (SluiceError, SQLAlchemyError, RedisError)
 
 log = logging.getLogger(__name__)
 

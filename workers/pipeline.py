@@ -32,7 +32,7 @@ class Step:
 
 
 ORDER = (
-    Step(Stage.INGEST, ingest.run, batch=20),
+    Step(Stage.INGEST, ingest.run, batch=60),
     Step(Stage.FILTER, filter.run, batch=50),
     Step(Stage.CLUSTER, cluster.run, batch=0),
     Step(Stage.ASSIGN, assign.run, batch=0),

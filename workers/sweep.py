@@ -15,8 +15,8 @@ from workers.context import Context
 from workers.pacing import pace
 from workers.pipeline import ORDER, messages
 
-BATCHES_PER_SWEEP = 40
-LOW_WATER = {Stage.INGEST: 20}
+BATCHES_PER_SWEEP = 20
+LOW_WATER = {Stage.INGEST: 10}
 """Outstanding messages below which a stage is sent more; 1 where not named. Ingest may be topped up before it runs
 dry: an item that is sent twice is claimed once. Where requests are counted, `pacing` says how much ingest is sent."""
 
