@@ -53,11 +53,11 @@ def family(process: subprocess.Popen[str], data_dir: Path) -> list[psutil.Proces
     for each in psutil.process_iter():
         try:
             told = " ".join([*each.cmdline(), each.environ().get("SLUICE_DATA_DIR", "")])
+            if str(data_dir) in told and each.pid != os.getpid():
+                found[each.pid] = each
+                found |= {child.pid: child for child in each.children(recursive=True)}
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
-        if str(data_dir) in told and each.pid != os.getpid():
-            found[each.pid] = each
-            found |= {child.pid: child for child in each.children(recursive=True)}
     return sorted(found.values(), key=lambda one: one.pid)
 
 

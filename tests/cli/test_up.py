@@ -117,8 +117,15 @@ def wait_for(found: Callable[[], str | None]) -> str:
 
 
 def workers_of(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    living = [each for each in psutil.Process(process.pid).children() if each.status() != psutil.STATUS_ZOMBIE]
-    return [each for each in living if "workers" in each.cmdline()]
+    """Its living worker processes; one may end at any moment while they are listed."""
+    found = []
+    for each in psutil.Process(process.pid).children():
+        try:
+            if "workers" in each.cmdline():
+                found.append(each)
+        except psutil.NoSuchProcess:  # also what a zombie raises
+            continue
+    return found
 
 
 def test_a_killed_worker_is_replaced_and_ctrl_c_stops_everything(
