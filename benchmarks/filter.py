@@ -13,7 +13,8 @@ from tempfile import TemporaryDirectory
 
 import zstandard
 
-from service.domain.provenance import Evidence, attribute
+from service.domain.evidence import Evidence
+from service.domain.provenance import attribute
 from service.domain.rules import SLUICE_1
 from service.domain.structure import judge
 from service.domain.trajectory import ExecutionKind, Judgement, parse

@@ -11,8 +11,9 @@ import msgspec
 
 from service.domain.chat import chat_messages, render_chat
 from service.domain.chat_size import bytes_at_most
+from service.domain.evidence import Evidence
 from service.domain.prompts import tool_set
-from service.domain.provenance import Evidence, Provenance
+from service.domain.provenance import Provenance
 from service.domain.rules import RuleSet
 from service.domain.trajectory import TOOLS, ToolCall, Trajectory
 

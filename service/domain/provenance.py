@@ -7,14 +7,14 @@ never evidence. Removing evidence only moves a call towards `unknown`, and the t
 from collections import deque
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
-from service.domain import canonical, trust
+from service.domain import trust
+from service.domain.evidence import Evidence
 from service.domain.replies import ReplyCalls, call_key, calls_in, mentions, plain_text
 from service.domain.rules import EVIDENCE_1, EvidenceRule
-from service.domain.trajectory import ExecutionKind, Judgement, Step, ToolCall, Trajectory
+from service.domain.trajectory import ExecutionKind, Step, ToolCall, Trajectory
 
 TERMINATE = "terminate"
 
@@ -55,27 +55,6 @@ class StructuralClass(StrEnum):
     UNKNOWN = "unknown"
     NONE = "none"
     """No steps."""
-
-
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a trajectory beside its own payload."""
-
-    judgement: Judgement = Judgement()
-    agent_code: str | None = None
-    """Sha256 of the agent version's released source, which is kept apart."""
-    witness: tuple[dict[str, Any], ...] = ()
-    """Lines of the validator's own proxy log for this run and item."""
-    payload_sha256: str | None = None
-    """The bytes the evidence is about where the source has replaced them since; None: those that came first."""
-    returns: int = 0
-    """How often the evidence had been exactly this before: a state that comes back is a state of its own."""
-
-    @property
-    def digest(self) -> str:
-        """Sha256 hex of the canonical form: a verdict holds for exactly this evidence and these bytes."""
-        told = {name: getattr(self, name) for name in self.__struct_fields__}
-        late = {name: told.pop(name) for name in ("payload_sha256", "returns")}
-        return canonical.digest(told | {name: value for name, value in late.items() if value})
 
 
 class CallProvenance(msgspec.Struct, frozen=True, kw_only=True, gc=False):

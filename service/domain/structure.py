@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from service.domain.case import Case
+from service.domain.evidence import Evidence
 from service.domain.gates import OF_OUTCOME, Reason, failed
-from service.domain.provenance import CallProvenance, Evidence, Issuer, StructuralClass, Trust, attribute
+from service.domain.provenance import CallProvenance, Issuer, StructuralClass, Trust, attribute
 from service.domain.rules import RuleSet
 from service.domain.trajectory import Trajectory
 

@@ -3,8 +3,9 @@
 import json
 
 from service.domain.canonical import digest
+from service.domain.evidence import Evidence
 from service.domain.leakage import ProblemFacts
-from service.domain.provenance import CallProvenance, Evidence, Issuer, StructuralClass, Trust
+from service.domain.provenance import CallProvenance, Issuer, StructuralClass, Trust
 from service.domain.records import Config, Row, RowSource, as_plain, build_row, row_line
 from service.domain.rules import SLUICE_1
 from service.domain.selection import candidate

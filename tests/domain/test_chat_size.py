@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from service.domain.chat import chat_messages, render_chat
 from service.domain.chat_size import bytes_at_most
+from service.domain.evidence import Evidence
 from service.domain.prompts import tool_set
-from service.domain.provenance import Evidence, attribute
+from service.domain.provenance import attribute
 from service.domain.trajectory import Trajectory
 from tests.domain.dialogues import FIND, RECOMMEND, RESULTS, TERMINATE, VIEW, Run, agentic_run, tagged
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from service.domain.evidence import Evidence
 from service.domain.imports.formats import EXCERPT_CHARACTERS, Format, Refused, excerpt
 from service.domain.imports.identity import MAX_PROBLEM_ID_BYTES, Naming
 from service.domain.imports.rows import Imported, read_row
-from service.domain.provenance import Evidence
 from service.domain.trajectory import LARGEST_PAYLOAD_BYTES, MOST_PARTS, Defect, ExecutionKind, parse
 from tests.domain.dialogues import agentic_run
 from tests.domain.rows import to_a_row

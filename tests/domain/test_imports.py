@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.domain.evidence import Evidence
 from service.domain.imports.formats import EXCERPT_CHARACTERS, Format, Refused, RowFault, excerpt, format_of, is_newer
 from service.domain.imports.identity import Naming
 from service.domain.imports.rows import DEEPEST_ROW, LONGEST_ROW_BYTES, Imported, read_row
 from service.domain.leakage import LEAK_1
 from service.domain.problems import FamilyReport, PublishedProblem, describe
 from service.domain.prompts import tool_set
-from service.domain.provenance import Evidence
 from service.domain.records import Config, row_config
 from service.domain.structure import Reason
 from service.domain.trajectory import LARGEST_PAYLOAD_BYTES, MOST_PARTS, ExecutionKind, parse

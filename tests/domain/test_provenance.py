@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.domain.provenance import Evidence, Issuer, Provenance, StructuralClass, Trust, attribute
+from service.domain.evidence import Evidence
+from service.domain.provenance import Issuer, Provenance, StructuralClass, Trust, attribute
 from service.domain.trajectory import ExecutionKind, Judgement, Trajectory, parse
 from service.domain.trust import Contradiction, Missing
 from tests.domain.dialogues import (

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from service.domain.provenance import Evidence, Issuer
+from service.domain.evidence import Evidence
+from service.domain.provenance import Issuer
 from service.domain.rules import SLUICE_1
 from service.domain.structure import Verdict, judge
 from service.domain.trajectory import ExecutionKind, Judgement, parse

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from service.domain.provenance import Evidence, StructuralClass
+from service.domain.evidence import Evidence
+from service.domain.provenance import StructuralClass
 from service.domain.records import Config, row_config
 from service.domain.rules import PAPER_2606_10064, SLUICE_1, EvidenceRule, RuleSet
 from service.domain.structure import Outcome, Reason, Verdict, judge

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.domain.provenance import Evidence, attribute
+from service.domain.evidence import Evidence
+from service.domain.provenance import attribute
 from service.domain.rules import SLUICE_1
 from service.domain.structure import Reason, judge
 from service.domain.trajectory import Defect, ExecutionKind, parse, product_ids

@@ -11,10 +11,10 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["service"]):
+    from service.domain.evidence import Evidence
     from service.domain.imports.formats import excerpt
     from service.domain.imports.identity import Naming
     from service.domain.imports.rows import read_row
-    from service.domain.provenance import Evidence
     from service.domain.rules import SLUICE_1
     from service.domain.structure import judge
     from service.domain.trajectory import ExecutionKind, parse

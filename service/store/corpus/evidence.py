@@ -11,11 +11,11 @@ from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.orm import Session
 
-from service.domain import provenance
+from service.domain import evidence
 from service.store.models import Evidence, Trajectory
 
 
-def latest(session: Session, trajectory_ids: Collection[int]) -> dict[int, provenance.Evidence]:
+def latest(session: Session, trajectory_ids: Collection[int]) -> dict[int, evidence.Evidence]:
     """The present evidence of each trajectory that has any."""
     rows = session.execute(
         select(Evidence.trajectory_id, Evidence.body)
@@ -23,10 +23,10 @@ def latest(session: Session, trajectory_ids: Collection[int]) -> dict[int, prove
         .ext(distinct_on(Evidence.trajectory_id))
         .order_by(Evidence.trajectory_id, Evidence.seq.desc())
     )
-    return {trajectory_id: msgspec.convert(body, provenance.Evidence) for trajectory_id, body in rows}
+    return {trajectory_id: msgspec.convert(body, evidence.Evidence) for trajectory_id, body in rows}
 
 
-def revise(session: Session, trajectory_id: int, change: Callable[[provenance.Evidence], provenance.Evidence]) -> bool:
+def revise(session: Session, trajectory_id: int, change: Callable[[evidence.Evidence], evidence.Evidence]) -> bool:
     """Add the next state of a trajectory's evidence; returns whether it differs from the present one.
 
     Two who learn of something at once wait for each other, so that neither's word is lost. A state that was there
@@ -57,7 +57,7 @@ def revise(session: Session, trajectory_id: int, change: Callable[[provenance.Ev
     return True
 
 
-def _unlike(state: provenance.Evidence, digests: Collection[str]) -> provenance.Evidence:
+def _unlike(state: evidence.Evidence, digests: Collection[str]) -> evidence.Evidence:
     """The state, counted on until its digest is none of those that are there."""
     for returns in count():
         state = msgspec.structs.replace(state, returns=returns)
