@@ -11,7 +11,7 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from service.domain import grading, witness
-from service.domain.provenance import Evidence
+from service.domain.evidence import Evidence
 from service.domain.trajectory import ExecutionKind
 from service.domain.wire.envelopes import EnvelopeDefect, EnvelopeKind
 from service.domain.witness import Rival, Served, Span

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from service.domain.provenance import Evidence
+from service.domain.evidence import Evidence
 from service.domain.structure import judge, unjudgeable
 from service.domain.trajectory import ExecutionKind, parse
 from service.store import policies

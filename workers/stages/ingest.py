@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from service.domain.provenance import Evidence
+from service.domain.evidence import Evidence
 from service.domain.tombstones import Subject, TombstoneReason
 from service.domain.trajectory import ExecutionKind, Judgement
 from service.errors import ErrorCode, SluiceError
