@@ -122,13 +122,41 @@ def test_an_eval_problem_shows_no_more_than_its_published_rows(client: TestClien
     assert of(client, "p-train", HOSTILE)["withheld"] is None
 
 
+def explained(client: TestClient, problem_id: str, agent: str = "honest") -> dict:
+    row = next(row for row in listed(client, agent=agent) if row["problem_id"] == problem_id)
+    answer = client.get(f"/v1/trajectories/{row['trajectory_id']}/verdict")
+    assert answer.status_code == 200
+    return answer.json()
+
+
+def test_a_verdict_is_explained_call_by_call(client: TestClient):
+    told = explained(client, "p-train")
+    assert (told["outcome"], told["decided"]["name"], told["withheld"]) == ("kept", "kept", None)
+    kinds = [entry["kind"] for entry in told["entries"]]
+    assert kinds == ["think", "call"]  # the one step of the payload; it has no log
+    assert SECRET_QUERY in told["entries"][1]["what"]
+
+
+@pytest.mark.parametrize("problem_id", ["p-reserve", "p-quarantined", "p-new"])
+def test_the_explanation_of_a_held_out_row_names_issuers_alone(client: TestClient, problem_id: str):
+    told = explained(client, problem_id)
+    assert told["withheld"] == "held_out"
+    assert [(entry["kind"], entry["what"], entry["seconds"]) for entry in told["entries"]] == [("call", None, None)]
+    assert (told["failed"], told["contradictions"], told["unsupported"]) == ([], [], [])
+
+
+def test_what_is_not_there_has_no_explanation(client: TestClient):
+    assert client.get("/v1/trajectories/999999/verdict").status_code == 404
+
+
 def every_path(client: TestClient, service: Service) -> dict[str, str]:
     """The text that each route gives, by path; files apart, which are the published rows themselves."""
     snapshot = f"/v1/snapshots/{service.snapshot_id}"
     paths = ["/v1/stats", "/v1/races", "/v1/trajectories", "/v1/snapshots", "/", "/partials/overview"]
     paths += [snapshot, f"{snapshot}/manifest", f"{snapshot}/status", f"{snapshot}/files/audit.json"]
     paths += [f"/v1/stats?by={dimension}" for dimension in Dimension]
-    paths += [f"/v1/trajectories/{row['trajectory_id']}" for row in listed(client)]
+    for row in listed(client):
+        paths += [f"/v1/trajectories/{row['trajectory_id']}", f"/v1/trajectories/{row['trajectory_id']}/verdict"]
     return {path: client.get(path).text for path in paths}
 
 
@@ -140,7 +168,7 @@ def test_queries_and_answers_are_told_of_open_trajectories_alone(client: TestCli
     """Open are both trajectories of the train problem and the published one of the eval problem."""
     rows = [row for row in listed(client) if row["problem_id"] == "p-train"]
     rows += [row for row in listed(client, agent="honest") if row["problem_id"] == "p-eval"]
-    may_tell = {f"/v1/trajectories/{row['trajectory_id']}" for row in rows}
+    may_tell = {f"/v1/trajectories/{row['trajectory_id']}{more}" for row in rows for more in ("", "/verdict")}
     told = every_path(client, service)
     assert {path for path, text in told.items() if SECRET_QUERY in text or "secret-answer" in text} == may_tell
 

@@ -166,3 +166,29 @@ def test_the_readme_explains_why_rows_are_left_out():
     table = readme.split("| left out as |")[1].split("\n\n")[0]
     explained = re.findall(r"^\| `([a-z_]+)` \|", table, re.MULTILINE)
     assert explained == [Pool.RESERVE, Pool.QUARANTINED, *SelectionReason]
+
+
+def test_explain_shows_one_trajectory_call_by_call(service: Service, client):
+    key = "run-v1/p-train"
+    ran = sluice("explain", key, service=service)
+    assert ran.returncode == 0, ran.stderr
+    assert f": {key}" in ran.stdout.splitlines()[0]
+    (line,) = [line for line in ran.stdout.splitlines() if "find_product(" in line]
+    assert "UNKNOWN" in line
+    told = json.loads(sluice("explain", key, "--json", service=service).stdout)
+    shown = sluice("explain", str(told["trajectory_id"]), "--rules", "paper-2606.10064", "--json", service=service)
+    assert json.loads(shown.stdout)["rules"].startswith("paper-2606.10064/")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("0",), "sluice: there is no trajectory '0'"),
+        (("no/such",), "sluice: there is no trajectory 'no/such'"),
+        (("9" * 30,), f"sluice: there is no trajectory '{'9' * 30}'"),
+        (("1", "--rules", "mine"), "sluice: --rules takes sluice-1, paper-2606.10064; not 'mine'"),
+    ],
+)
+def test_what_cannot_be_explained_is_one_sentence(service: Service, arguments: tuple[str, ...], sentence: str):
+    ran = sluice("explain", *arguments, service=service)
+    assert (ran.returncode, ran.stdout, ran.stderr.splitlines()) == (2, "", [sentence])

@@ -2,11 +2,15 @@
 
 from typing import Any, NamedTuple
 
+import msgspec
 from fastapi import APIRouter
 
 from service.api.context import Here, Reading
 from service.api.parameters import After, Limit, TrajectoryId, Wanted, WantedClass, WantedKind, WantedVerdict
 from service.api.schemas import Content, Step, TrajectoryDetail, TrajectoryItem, TrajectoryPage, Verdict
+from service.api.verdict_schemas import ExplainedVerdict
+from service.domain.evidence import Evidence
+from service.domain.explanation import explain
 from service.domain.failures import category_of
 from service.domain.trajectory import ExecutionKind, parse
 from service.domain.wire.unknown_fields import unknown_names
@@ -75,6 +79,31 @@ def detail(context: Here, session: Reading, trajectory_id: TrajectoryId) -> Traj
         verdict=_verdict(found.verdict, found.is_open) if found.verdict else None,
         judgement=_judgement(found.verdict, content) if found.verdict and found.is_open else None,
         content=content.shown if content is not None else None,
+        withheld=None if found.is_open else "held_out",
+    )
+
+
+@router.get("/v1/trajectories/{trajectory_id}/verdict")
+def explained(context: Here, session: Reading, trajectory_id: TrajectoryId) -> ExplainedVerdict:
+    """Who made each call of one trajectory and why we say so, in order of time, and which gate decided."""
+    found = dossier(session, context.rules_digest, trajectory_id)
+    if found is None:
+        raise SluiceError(ErrorCode.NOT_FOUND, "there is no such trajectory", trajectory_id=trajectory_id)
+    payload = trajectories.payload(session, trajectory_id)
+    if found.verdict is None or payload is None:
+        raise SluiceError(ErrorCode.NOT_FOUND, "the trajectory has no verdict yet", trajectory_id=trajectory_id)
+    rules = context.policies.rules
+    told = explain(
+        parse(payload, ExecutionKind(found.row.kind)),
+        msgspec.convert(found.verdict.evidence, Evidence),
+        found.verdict.verdict,
+        rules,
+        with_content=found.is_open,
+    )
+    return ExplainedVerdict(
+        **msgspec.to_builtins(told),
+        trajectory_id=trajectory_id,
+        rules=f"{rules.name}/{rules.version}",
         withheld=None if found.is_open else "held_out",
     )
 

@@ -8,14 +8,17 @@ closed.
 
 from typing import Any, NamedTuple
 
+import msgspec
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from service.domain.pools import Pool, may_disclose
+from service.domain.provenance import CallProvenance, StructuralClass, Trust
+from service.domain.structure import Outcome, Reason, Verdict
 from service.store.corpus.verdicts import current
 from service.store.figures import trajectory_pages
 from service.store.figures.trajectory_pages import TrajectoryRow
-from service.store.models import PoolAssignment, PoolMember, SnapshotRow
+from service.store.models import PoolAssignment, PoolMember, SnapshotRow, Trajectory
 
 
 class VerdictRow(NamedTuple):
@@ -30,6 +33,19 @@ class VerdictRow(NamedTuple):
     answer: list[str]
     reported_query: str | None
     evidence: dict[str, Any]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The domain's value."""
+        return Verdict(
+            outcome=Outcome(self.outcome),
+            reason=Reason(self.reason),
+            structural_class=StructuralClass(self.structural_class),
+            trust=Trust(self.trust),
+            calls=msgspec.convert(self.calls, tuple[CallProvenance, ...]),
+            answer=tuple(self.answer),
+            signals=self.signals,
+        )
 
 
 class Dossier(NamedTuple):
@@ -50,6 +66,14 @@ def dossier(session: Session, rules_digest: str, trajectory_id: int) -> Dossier 
     columns = [verdict.c[name] for name in VerdictRow._fields]
     found = session.execute(select(*columns).where(verdict.c.trajectory_id == trajectory_id)).one_or_none()
     return Dossier(row, VerdictRow(*found) if found else None, is_open(session, trajectory_id, row.problem_id))
+
+
+def named(session: Session, key: str) -> int | None:
+    """Id of the trajectory that has this key (`run/problem`); None when there is none, or more than one."""
+    run, _, problem = key.partition("/")
+    wanted = (Trajectory.eval_run_id == run) & (Trajectory.problem_id == problem)
+    found = session.scalars(select(Trajectory.trajectory_id).where(wanted).limit(2)).all()
+    return found[0] if len(found) == 1 else None
 
 
 def is_open(session: Session, trajectory_id: int, problem_id: str) -> bool:
