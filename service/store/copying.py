@@ -1,23 +1,29 @@
-"""Bulk writes: COPY into a temporary table, then one INSERT that skips what is already there. Knows no table."""
+"""Bulk writes that skip what is already there: one INSERT for a few rows, COPY for many. Knows no table."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import chain, count, islice
 from typing import Any
 
 import psycopg
-from psycopg import sql
+from psycopg import RawCursor, sql
 from sqlalchemy import Table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+FEW_ROWS = 300
+"""So many go in one statement: a temporary table costs the server as much as some dozens of rows."""
+
 
 def copy_missing(session: Session, table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
-    """Write `rows` with COPY; rows that clash with a unique key of `table` are left as they are stored.
+    """Write `rows`; those that clash with a unique key of `table` are left as they are stored.
 
     Args:
-        session: open transaction; the temporary table lives no longer than this call.
+        session: open transaction; a temporary table lives no longer than this call.
         table: target table.
         columns: names of the columns that each row gives, in order.
-        rows: values ready for psycopg (JSON columns wrapped in `Jsonb`).
+        rows: values ready for psycopg (JSON columns wrapped in `Jsonb`). They are read to the end, and held in memory
+            no more than `FEW_ROWS` at a time.
 
     Returns:
         Number of rows that were new.
@@ -25,18 +31,46 @@ def copy_missing(session: Session, table: Table, columns: Sequence[str], rows: I
     Raises:
         DBAPIError: as a statement of SQLAlchemy's own would.
     """
-    try:
-        return _copy(session, table, columns, rows)
-    except psycopg.Error as fault:
-        dialect = session.get_bind().dialect
-        raise DBAPIError.instance("COPY", None, fault, psycopg.Error, hide_parameters=True, dialect=dialect) from fault
-
-
-def _copy(session: Session, table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
-    names = sql.SQL(", ").join(map(sql.Identifier, columns))
-    target, staging = sql.Identifier(table.name), sql.Identifier(f"staging_{table.name}")
+    coming = iter(rows)
+    first = list(islice(coming, FEW_ROWS + 1))
+    if not first:
+        return 0
     connection = session.connection().connection.driver_connection
     assert connection is not None
+    try:
+        if len(first) <= FEW_ROWS:
+            return _insert(connection, table.name, tuple(columns), first)
+        return _copy(connection, table, columns, chain(first, coming))
+    except psycopg.Error as fault:
+        dialect = session.get_bind().dialect
+        raise DBAPIError.instance(
+            "INSERT", None, fault, psycopg.Error, hide_parameters=True, dialect=dialect
+        ) from fault
+
+
+def _insert(connection: Any, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Any]]) -> int:
+    with RawCursor(connection) as cursor:
+        cursor.execute(_insert_statement(table, columns, len(rows)), [value for row in rows for value in row])
+        return cursor.rowcount
+
+
+@lru_cache(maxsize=128)
+def _insert_statement(table: str, columns: tuple[str, ...], rows: int) -> bytes:
+    numbers = count(1)
+    values = sql.SQL(", ").join(
+        sql.SQL("({})").format(sql.SQL(", ").join(sql.SQL(f"${next(numbers)}") for _ in columns)) for _ in range(rows)
+    )
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    return (
+        sql.SQL("INSERT INTO {} ({}) VALUES {} ON CONFLICT DO NOTHING")
+        .format(sql.Identifier(table), names, values)
+        .as_bytes()
+    )
+
+
+def _copy(connection: Any, table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    target, staging = sql.Identifier(table.name), sql.Identifier(f"staging_{table.name}")
     with connection.cursor() as cursor:
         cursor.execute(
             sql.SQL("CREATE TEMPORARY TABLE {} ON COMMIT DROP AS SELECT {} FROM {} WITH NO DATA").format(

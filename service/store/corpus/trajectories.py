@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
+import orjson
 import zstandard
 from psycopg.types.json import Jsonb
-from sqlalchemy import select, tuple_
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import BigInteger, any_, bindparam, select
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.orm import Session
 
 from service.store.copying import copy_missing
@@ -64,7 +65,7 @@ def add(session: Session, items: Sequence[NewTrajectory]) -> list[int]:
         Evidence.__table__,  # type: ignore[arg-type]
         ("trajectory_id", "evidence_digest", "payload_sha256", "body"),
         (
-            (number, i.evidence_digest, digest, Jsonb(i.evidence))
+            (number, i.evidence_digest, digest, Jsonb(i.evidence, orjson.dumps))
             for number, digest, i in zip(ids, digests, items, strict=True)
         ),
     )
@@ -88,15 +89,13 @@ def revise(session: Session, trajectory_id: int, payload: bytes) -> bool:
 
 
 def _ids(session: Session, items: Sequence[NewTrajectory]) -> list[int]:
-    keys = [(item.eval_run_id, item.item_key) for item in items]
-    key_columns = (Trajectory.eval_run_id, Trajectory.item_key)
-    ids = {
-        tuple(key): trajectory_id
-        for trajectory_id, *key in session.execute(
-            select(Trajectory.trajectory_id, *key_columns).where(tuple_(*key_columns).in_(keys))
-        )
-    }
-    return [ids[key] for key in keys]
+    """The trajectory of each item; an item of the ledger has one at most."""
+    wanted = bindparam("ledger_ids", [item.ledger_id for item in items], ARRAY(BigInteger))
+    rows = session.execute(
+        select(Trajectory.ledger_id, Trajectory.trajectory_id).where(Trajectory.ledger_id == any_(wanted))
+    )
+    ids = {ledger_id: trajectory_id for ledger_id, trajectory_id in rows}
+    return [ids[item.ledger_id] for item in items]
 
 
 def payload(session: Session, trajectory_id: int) -> bytes | None:

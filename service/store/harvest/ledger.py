@@ -4,8 +4,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+import orjson
 from psycopg.types.json import Jsonb
-from sqlalchemy import case, exists, func, null, select, update
+from sqlalchemy import BigInteger, Text, any_, bindparam, case, cast, exists, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Session
 
 from service.store.copying import copy_missing
@@ -80,7 +82,7 @@ def expect(session: Session, items: Iterable[ExpectedItem], now: datetime) -> in
             *("eval_run_id", "item_key", "problem_id", "episode_result_id", "judgement", "updated_at"),
             *("state", "next_try_at", "attempts"),
         ),
-        ((*i[:4], Jsonb(i.judgement), i.updated_at, "expected", now, 0) for i in items),
+        ((*i[:4], Jsonb(i.judgement, orjson.dumps), i.updated_at, "expected", now, 0) for i in items),
     )
 
 
@@ -139,7 +141,7 @@ def claim(session: Session, ledger_ids: Collection[int], claimant: str, now: dat
     taken = session.scalars(
         update(LedgerItem)
         .where(
-            LedgerItem.ledger_id.in_(ledger_ids),
+            _is_among(ledger_ids),
             LedgerItem.state.in_(OPEN_STATES),
             (LedgerItem.next_try_at <= now) | (LedgerItem.claimed_by == claimant),
         )
@@ -161,7 +163,7 @@ def claim(session: Session, ledger_ids: Collection[int], claimant: str, now: dat
         )
         .join(EvaluationRun, EvaluationRun.eval_run_id == LedgerItem.eval_run_id)
         .join(Trajectory, Trajectory.ledger_id == LedgerItem.ledger_id, isouter=True)
-        .where(LedgerItem.ledger_id.in_(taken))
+        .where(_is_among(taken))
         .order_by(LedgerItem.ledger_id)
     )
     return [Target._make(row) for row in rows]
@@ -171,7 +173,7 @@ def lock(session: Session, ledger_ids: Collection[int]) -> dict[int, Locked]:
     """Keep items as they are until the transaction ends: a judgement that is listed meanwhile finds them stored."""
     rows = session.execute(
         select(LedgerItem.ledger_id, LedgerItem.state, LedgerItem.judgement)
-        .where(LedgerItem.ledger_id.in_(ledger_ids))
+        .where(_is_among(ledger_ids))
         .order_by(LedgerItem.ledger_id)
         .with_for_update()
     )
@@ -192,7 +194,7 @@ def mark_fetched(
     """
     session.execute(
         update(LedgerItem)
-        .where(LedgerItem.ledger_id.in_(ledger_ids))
+        .where(_is_among(ledger_ids))
         .values(
             state=LedgerState.FETCHED,
             reason=None,
@@ -204,12 +206,17 @@ def mark_fetched(
     )
 
 
+def _is_among(ledger_ids: Collection[int]) -> Any:
+    """One parameter, however many: the statement is the same every time."""
+    return LedgerItem.ledger_id == any_(bindparam("ledger_ids", list(ledger_ids), ARRAY(BigInteger)))
+
+
 def _etag_of(etags: Mapping[int, str | None]) -> Any:
-    known = {ledger_id: etag for ledger_id, etag in etags.items() if etag is not None}
     if not etags:
         return LedgerItem.etag
-    given = case(known, value=LedgerItem.ledger_id) if known else null()
-    return case((LedgerItem.state == LedgerState.FETCHED, LedgerItem.etag), else_=given)
+    given = bindparam("etags", {str(ledger_id): etag for ledger_id, etag in etags.items()}, JSONB)
+    came_with = given[cast(LedgerItem.ledger_id, Text)].astext
+    return case((LedgerItem.state == LedgerState.FETCHED, LedgerItem.etag), else_=came_with)
 
 
 def mark_refused(session: Session, ledger_id: int, claimant: str, note: Note) -> bool:
@@ -251,7 +258,7 @@ def give_back(session: Session, ledger_ids: Collection[int], claimant: str, now:
     """Give back items that were claimed and not asked for."""
     session.execute(
         update(LedgerItem)
-        .where(LedgerItem.ledger_id.in_(ledger_ids), LedgerItem.claimed_by == claimant)
+        .where(_is_among(ledger_ids), LedgerItem.claimed_by == claimant)
         .values(claimed_by=None, next_try_at=now)
     )
 

@@ -1,18 +1,18 @@
 """What the source lists: races, agent versions, runs, problems. Refreshes only rows that differ; decides nothing."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import case, func, literal, or_, select, update
-from sqlalchemy.dialects.postgresql import ARRAY, TEXT, Insert, insert
+from sqlalchemy import bindparam, case, column, func, literal, or_, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TEXT, Insert, insert
 from sqlalchemy.orm import Session
 
 from service.store.harvest import imports
 from service.store.models import AgentVersion, Base, EvaluationRun, Problem, Race
 
 ROWS_PER_STATEMENT = 1_000
-"""Postgres takes 65,535 parameters in one statement."""
+"""They are one parameter, which is held in memory several times over."""
 _FACTS = ("query", "reward", "voucher")
 UNLISTED = "UNLISTED"
 """Status of a race that is known from runs alone."""
@@ -60,7 +60,7 @@ def save_problems(session: Session, problems: Collection[Problem]) -> None:
     Of a problem that only imported files have named so far, the source says what it is.
     """
     for values in _batches(problems, "problem_id"):
-        statement = insert(Problem).values(values)
+        statement = _insert(Problem, values)
         new = statement.excluded
         filled = [getattr(Problem, fact).is_(None) & getattr(new, fact).is_not(None) for fact in ("suite_id", *_FACTS)]
         unnamed = Problem.category == imports.CATEGORY
@@ -150,7 +150,7 @@ def _upsert(
     """Insert rows, or refresh those that differ in a column that is not kept; `also` gives what else changes then."""
     changing = [column.name for column in model.__table__.columns if column.name not in {key, *keep}]
     for values in _batches(rows, key):
-        statement = insert(model).values(values)
+        statement = _insert(model, values)
         session.execute(
             statement.on_conflict_do_update(
                 index_elements=[key],
@@ -158,6 +158,14 @@ def _upsert(
                 where=or_(*(getattr(model, name).is_distinct_from(statement.excluded[name]) for name in changing)),
             )
         )
+
+
+def _insert(model: type[Base], rows: Sequence[dict[str, object]]) -> Insert:
+    """An INSERT of rows that name the same columns. They are one parameter: the statement is compiled once."""
+    columns = [column(name, model.__table__.columns[name].type) for name in rows[0]]
+    given = func.jsonb_to_recordset(bindparam("rows", rows, JSONB)).table_valued(*columns, name="given")
+    named = given.render_derived(with_types=True)
+    return insert(model).from_select(list(rows[0]), select(*named.columns), include_defaults=False)
 
 
 def _batches(rows: Iterable[Base], key: str) -> Iterator[list[dict[str, object]]]:
