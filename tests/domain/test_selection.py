@@ -1,13 +1,16 @@
 """Selection: caps, duplicates, reasons, and independence of order."""
 
 import dataclasses
+import math
 import random
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.domain.minhash import resemblance, shingles, signature
 from service.domain.provenance import Trust
+from service.domain.records import Config, Split
 from service.domain.selection import (
     SELECTION_1,
     Candidate,
@@ -25,10 +28,14 @@ def make(key: str, **changes: object) -> Candidate:
     base = Candidate(
         key=key,
         problem_id="p",
+        category="product",
         family=key,
+        config=Config.AGENTIC,
+        split=Split.TRAIN,
         trust=Trust.CLAIMED,
         query_confirmed=True,
         calls_digest=key,
+        signature=b"",
         distinct_calls=4,
         repeated_calls=0,
         reformulations=0,
@@ -39,7 +46,7 @@ def make(key: str, **changes: object) -> Candidate:
 
 def test_points_are_derived_from_the_calls():
     trajectory = shopping_trajectory()
-    one = candidate("k", "f", problem(), trajectory, shopping_verdict())
+    one = candidate("k", "f", problem(), trajectory, shopping_verdict(), split=Split.TRAIN)
     # 4 distinct calls of 8, one search (no reformulation), the recommended product was viewed, no call repeated.
     assert points(one, SELECTION_1) == 4 / 8 + 0 + 1 + 1
     # Two of four calls repeat earlier ones: 2 distinct calls.
@@ -52,7 +59,7 @@ def test_calls_that_mean_the_same_make_duplicates():
     view = msgspec.structs.replace(first.steps[1].calls[0], arguments={"shop": None, "product_ids": [" 77 "]})
     steps = (first.steps[0], msgspec.structs.replace(first.steps[1], calls=(view,)), first.steps[2])
     other = msgspec.structs.replace(first, steps=steps)
-    one, two = (candidate("k", "f", problem(), each, shopping_verdict()) for each in (first, other))
+    one, two = (candidate("k", "f", problem(), each, shopping_verdict(), split=Split.TRAIN) for each in (first, other))
     assert one.calls_digest == two.calls_digest
 
 
@@ -67,17 +74,21 @@ def test_an_episode_is_ranked_by_its_own_tools():
     narrow = ToolCall(name="filter", arguments={"max_price": 9}, result=listing)
     failed = ToolCall(name="place_test_order", arguments={"product_id": "p9"}, error_code="bad_arguments")
     order = ToolCall(name="place_test_order", arguments={"product_id": "p1"}, result={"ok": 1})
-    checked = candidate("k", "f", problem(), episode(search, narrow, failed, order), shopping_verdict())
+    checked = candidate(
+        "k", "f", problem(), episode(search, narrow, failed, order), shopping_verdict(), split=Split.TRAIN
+    )
     # Two different searches are one reformulation, and the second shows the product again.
     assert (checked.reformulations, checked.verified) == (1, True)
-    blind = candidate("k", "f", problem(), episode(search, order), shopping_verdict())
+    blind = candidate("k", "f", problem(), episode(search, order), shopping_verdict(), split=Split.TRAIN)
     assert (blind.reformulations, blind.verified) == (0, False)
 
 
 def test_runs_that_were_taken_back_go_first():
     rows = [make("a", tombstoned=True, trust=Trust.CONTRADICTED), make("b")]
     assert select(rows) == (("b",), {"a": SelectionReason.TOMBSTONED})
-    taken_back = candidate("k", "f", problem(), shopping_trajectory(), shopping_verdict(), tombstoned=True)
+    taken_back = candidate(
+        "k", "f", problem(), shopping_trajectory(), shopping_verdict(), split=Split.TRAIN, tombstoned=True
+    )
     assert taken_back.tombstoned
 
 
@@ -96,6 +107,58 @@ def test_caps():
     # Problem cap 8: ten families of one trajectory each leave two out; equal points, so keys decide.
     many = [make(f"m{i}") for i in range(10)]
     assert select(many).dropped == {"m8": SelectionReason.PROBLEM_CAP, "m9": SelectionReason.PROBLEM_CAP}
+
+
+def test_what_says_nearly_the_same_is_a_near_duplicate():
+    words = [f"word{number}" for number in range(300)]
+    text = signature(shingles(words, 3), 128)
+    # One word of 300 changed: 3 of 298 shingles differ on each side, Jaccard 295/301 = 0.98.
+    changed = signature(shingles([*words[:150], "other", *words[151:]], 3), 128)
+    # Half of the words are others: at most 148 of some 448 shingles are shared.
+    other = signature(shingles([*words[:150], *(f"else{number}" for number in range(150))], 3), 128)
+    rows = [make("a", signature=text, verified=True), make("b", signature=changed), make("c", signature=other)]
+    rows.append(make("d", signature=text, problem_id="q"))
+    rows.append(make("e", signature=text, config=Config.UNATTRIBUTED))
+    assert select(rows) == (("a", "c", "d", "e"), {"b": SelectionReason.NEAR_DUPLICATE})
+
+
+@given(st.sets(st.integers(0, 400), min_size=1), st.sets(st.integers(0, 400), min_size=1))
+def test_resemblance_estimates_the_jaccard_similarity(one: set[int], other: set[int]):
+    exact = len(one & other) / len(one | other)
+    ours, theirs = (signature(map(str, numbers), 1024) for numbers in (one, other))
+    # Six standard errors of an estimate from 1,024 draws; the CRCs of so few texts do not collide.
+    assert math.isclose(resemblance(ours, theirs), exact, abs_tol=6 * 0.5 / 32)
+    assert resemblance(ours, ours) == 1.0
+
+
+def test_nothing_resembles_nothing():
+    assert resemblance(signature((), 128), signature((), 128)) == 0.0
+    assert shingles(["one", "two"], 3) == {"one two"}
+
+
+def test_configurations_have_places_of_their_own():
+    rows = [make(f"{config}-{index}", config=config, family="one") for config in Config for index in range(3)]
+    # Two places a family in each configuration.
+    assert select(rows).counts == {"family_cap": 2}
+
+
+def test_no_category_takes_more_than_its_share_of_the_training_rows():
+    rows = [make(f"a{index}", problem_id=f"a{index}", category="shop") for index in range(10)]
+    rows += [make(f"b{index}", problem_id=f"b{index}") for index in range(4)]
+    # 4 rows may be two fifths: 6 of the other category, the best first; all are of equal worth, so keys decide.
+    dropped = dict.fromkeys(("a6", "a7", "a8", "a9"), SelectionReason.BALANCE)
+    assert select(rows).dropped == dropped
+    in_eval = [dataclasses.replace(row, split=Split.EVAL) for row in rows]
+    assert select(in_eval).dropped == {}
+    assert select(rows[:10]).dropped == {}
+
+
+def test_weights_are_the_policys():
+    looked = make("a", verified=True, distinct_calls=1)
+    deep = make("b", distinct_calls=8)
+    policy = SelectionPolicy(verification_weight=0.0)
+    # 1/8 depth and 1 regularity against 1 and 1; verification adds one to the first by default.
+    assert (points(looked, SELECTION_1), points(looked, policy), points(deep, policy)) == (2.125, 1.125, 2.0)
 
 
 def test_a_dropped_row_takes_no_place():

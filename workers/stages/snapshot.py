@@ -79,6 +79,8 @@ def _choose(session: Session, context: Context, scope: Scope) -> Choice:
                     stored.problem(row),
                     trajectory,
                     stored.verdict(row),
+                    split=Split(row.pool),
+                    policy=context.policies.selection,
                     tombstoned=row.tombstone is not None,
                 )
             )
