@@ -138,7 +138,7 @@ class Session:
         }
 
 
-def _each_turn(session: Session, handle: Callable[[Turn], list[dict[str, Any]]]) -> None:
+def each_turn(session: Session, handle: Callable[[Turn], list[dict[str, Any]]]) -> None:
     """Drive the mind to its end; `handle` runs a turn and returns its executed calls."""
     mind = session.mind()
     turn = next(mind, None)
@@ -155,7 +155,7 @@ def _react(session: Session) -> None:
         session.infer(REACT_PROMPT_CHARS + session.prompt_chars, _tagged(session, turn), _TEXT)
         return session.act(turn)
 
-    _each_turn(session, handle)
+    each_turn(session, handle)
 
 
 def _native(session: Session) -> None:
@@ -164,7 +164,7 @@ def _native(session: Session) -> None:
         session.infer(NATIVE_PROMPT_CHARS + session.prompt_chars, reply, _NATIVE)
         return session.act(turn)
 
-    _each_turn(session, handle)
+    each_turn(session, handle)
 
 
 def _mixed(session: Session) -> None:
@@ -174,7 +174,7 @@ def _mixed(session: Session) -> None:
             session.infer(NATIVE_PROMPT_CHARS + session.prompt_chars, reply, _NATIVE)
         return session.act(turn)
 
-    _each_turn(session, handle)
+    each_turn(session, handle)
 
 
 def _sub_task(session: Session) -> None:
@@ -187,7 +187,7 @@ def _sub_task(session: Session) -> None:
         session.log.step(think, executed, turn.response)
         return executed
 
-    _each_turn(session, handle)
+    each_turn(session, handle)
 
 
 def _classify(session: Session, call: dict[str, Any]) -> str:
@@ -201,7 +201,7 @@ def _classify(session: Session, call: dict[str, Any]) -> str:
 
 
 def _scripted(session: Session) -> None:
-    _each_turn(session, session.act)
+    each_turn(session, session.act)
 
 
 def _echoed(session: Session) -> None:
@@ -210,7 +210,7 @@ def _echoed(session: Session) -> None:
         session.infer(ECHO_PROMPT_CHARS + len(reply.content), reply, _TEXT)
         return session.act(turn)
 
-    _each_turn(session, handle)
+    each_turn(session, handle)
 
 
 def _forged(session: Session) -> None:
@@ -240,7 +240,7 @@ def _forged(session: Session) -> None:
         session.log.clock_ms += session.rng.uniform(20, 60)
         return executed
 
-    _each_turn(session, handle)
+    each_turn(session, handle)
     steps[0]["extra_info"]["execution_time"] = session.log.execution_seconds
     session.forged = steps
 
