@@ -6,6 +6,7 @@ that mean something elsewhere are the processor times and their ratios. It chang
 """
 
 import argparse
+import socket
 import subprocess
 import sys
 import time
@@ -29,8 +30,7 @@ from service.store.migrate import upgrade
 from service.store.work.progress import progress
 from service.world.demo import DemoSize, write_demo
 
-REPLAY_PORT = 18716
-LOOK_SECONDS = 0.25
+LOOK_SECONDS = 0.5
 MEBIBYTE = 1024 * 1024
 SETTLED = ("fetched", "gone")
 
@@ -53,6 +53,14 @@ def child(command: list[str], **options: object) -> Iterator[psutil.Popen]:
     finally:
         process.terminate()
         process.wait()
+
+
+def free_port() -> int:
+    """A port that nobody listens on: another benchmark may be running."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
 
 
 def await_answer(url: str) -> None:
@@ -109,7 +117,7 @@ class Watch:
 
     def until_rest(self) -> None:
         """Print a line for each quarter more, one when all is fetched, and one when all is judged."""
-        print("   items  items/s  workers' memory MiB   processor ms an item: workers  replay  postgres  valkey")
+        print("   items  items/s  workers' memory MiB   processor ms an item: all  workers  replay  postgres  valkey")
         shown, fetched = 0, False
         while True:
             items, all_fetched, all_judged = self.settled()
@@ -128,11 +136,11 @@ class Watch:
         assert self.began is not None
         seconds = max(time.monotonic() - self.began, LOOK_SECONDS)
         memory = sum(worker.memory_info().rss for worker in self._workers) / MEBIBYTE
-        costs = (
+        costs = [
             1000 * (now - then) / max(1, since_start) for now, then in zip(self.costs(), self.at_start, strict=True)
-        )
-        figures = "  ".join(f"{cost:8.2f}" for cost in costs)
-        print(f"{items:8}  {since_start / seconds:7.0f}  {memory:19.0f}  {'':22}{figures}  {remark}", flush=True)
+        ]
+        figures = "".join(f"{cost:9.2f}" for cost in [sum(costs), *costs])
+        print(f"{items:8}  {since_start / seconds:7.0f}  {memory:19.0f}  {'':16}{figures}  {remark}", flush=True)
 
 
 def main() -> None:
@@ -148,8 +156,9 @@ def main() -> None:
         data_dir = Path(scratch) / "data"
         services = stack.enter_context(embedded.start(data_dir))
         sluice = Path(sys.executable).with_name("sluice")
-        replay = stack.enter_context(child([str(sluice), "replay", str(folder), "--port", str(REPLAY_PORT)]))
-        url = f"http://127.0.0.1:{REPLAY_PORT}"
+        port = free_port()
+        replay = stack.enter_context(child([str(sluice), "replay", str(folder), "--port", str(port)]))
+        url = f"http://127.0.0.1:{port}"
         await_answer(url)
         engine = open_engine(services.database_url)
         upgrade(engine)

@@ -48,6 +48,8 @@ class Walk:
     """Items that were new to the ledger."""
     spare_requests: int = 0
     """Requests that may still be spent on what is complete."""
+    problems: dict[str, int] = field(default_factory=dict)
+    """Hash of what was last saved of each problem that items name: every run of a race names the same ones."""
     refusals: Counter[str] = field(default_factory=Counter)
     """What could not be listed or stored, by why not."""
 
@@ -232,9 +234,11 @@ def _list_items(run: RunListing, context: Context, seen: Walk) -> None:
     given = context.source.items(run)
     released = [item for item in given.items if item.released]
     expected = [listed.expected_item(item) for item in released]
+    told = {item.problem_id: hash((item.kind, item.category, item.query, run.suite_id)) for item in released}
+    new = [item for item in released if seen.problems.get(item.problem_id) != told[item.problem_id]]
     now = context.now()
     with transaction(context.engine) as session:
-        listings.save_problems(session, [listed.item_problem(item, run.suite_id) for item in released])
+        listings.save_problems(session, [listed.item_problem(item, run.suite_id) for item in new])
         seen.items += ledger.expect(session, expected, now)
         relisting.relist(session, expected, now)
         if given.complete:
@@ -245,3 +249,4 @@ def _list_items(run: RunListing, context: Context, seen: Walk) -> None:
             until = listing_due(withheld=given.withheld, attempts=attempts, now=now)
             listings.put_off_listing(session, run.eval_run_id, until)
         resting.follow(session, [run.eval_run_id], now)
+    seen.problems |= told

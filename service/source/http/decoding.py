@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -135,11 +136,12 @@ def decode(body: bytes) -> Any:
 
 def _bounded(value: Any, levels: int) -> Any:
     """The value, if it nests no deeper than `levels`."""
-    layer = [value]
+    layer = [value] if _nests(value) else []
     for _ in range(levels):
-        layer = [child for parent in layer for child in _children(parent)]
         if not layer:
             return value
+        members = chain.from_iterable(parent.values() if type(parent) is dict else parent for parent in layer)
+        layer = [member for member in members if type(member) is dict or type(member) is list]
     raise Malformed("nested too deep")
 
 
@@ -161,12 +163,6 @@ def _integer(text: str) -> int | float:
     if len(text) <= _LONGEST_INTEGER and -(2**63) <= int(text) < 2**64:
         return int(text)
     return float(text)
-
-
-def _children(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
 
 
 def _clean(value: Any) -> Any:

@@ -91,6 +91,8 @@ class Reader:
             self._oddities.note(Oddity.UNKNOWN_STATUS, f"{what} {status}")
 
     def _known(self, shape: str, row: Row) -> Row:
+        if row.keys() <= KNOWN_FIELDS[shape]:
+            return row
         for name in row.keys() - KNOWN_FIELDS[shape]:
             self._oddities.note(Oddity.UNKNOWN_FIELD, f"{shape}.{name}")
         return row
