@@ -19,7 +19,7 @@ from service.errors import ErrorCode, SluiceError
 from service.store.corpus import evidence as states
 from service.store.corpus import trajectories
 from service.store.engine import reading
-from service.store.figures.dossier import Dossier, dossier, named
+from service.store.figures.dossier import Dossier, dossier
 from service.tokenizer import qwen_token_counter
 
 COLUMNS = ("step", "seconds", "", "what", "by", "why")
@@ -57,7 +57,7 @@ def _rules(name: str | None) -> RuleSet:
 
 def _find(session: Session, which: str, rules: RuleSet) -> Dossier:
     is_number = which.isascii() and which.isdigit() and len(which) < 19
-    trajectory_id = int(which) if is_number else named(session, which)
+    trajectory_id = int(which) if is_number else trajectories.named(session, which)
     found = None if trajectory_id is None else dossier(session, rules.digest, trajectory_id)
     if found is None:
         raise SluiceError(ErrorCode.NOT_FOUND, f"there is no trajectory {which[:120]!r}")

@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
+from service.domain.candidates import SELECTION_1, SelectionPolicy
 from service.domain.canonical import digest
 from service.domain.marks import marked
-from service.domain.records import LICENCE_UNKNOWN, ROW_SCHEMA_VERSION, Config, Split
-from service.domain.selection import SELECTION_1, SelectionPolicy
+from service.domain.records import LICENCE_UNKNOWN, ROW_SCHEMA_VERSION
+from service.domain.splits import Config, Split
 
 MANIFEST_VERSION = "sluice-manifest/1"
 FORMATS = ("parquet", "jsonl.zst")

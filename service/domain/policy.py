@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from service.domain.audit import AUDIT_1, AuditPlan
+from service.domain.candidates import SELECTION_1, SelectionPolicy
 from service.domain.gains import PLAN_1, PlanPolicy
 from service.domain.leakage import LEAK_1, LeakPlan
 from service.domain.manifest import SnapshotSpec
 from service.domain.pools import POOLS_1, PoolPlan
 from service.domain.rules import SLUICE_1, RuleSet
-from service.domain.selection import SELECTION_1, SelectionPolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Not the clustering (`leakage`), and never dependent on arrival order, process co
 
 import hmac
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -130,12 +130,22 @@ def assign(
     return assigned
 
 
-def may_disclose(pools_ever: Collection[str]) -> bool:
-    """Whether content of a problem may be shown to anyone, from all pools that any generation gave it.
+def may_show(history: Mapping[int, str], newest: int | None, *, is_published: bool) -> bool:
+    """Whether content of a trajectory may be shown to anyone.
 
-    What was ever in reserve may return to it, and what has no pool yet may still be drawn into it.
+    Content of a train problem may, and of an eval problem that of the very trajectories that are published: a success
+    shows the gold, so nothing beyond the published rows may tell it. What was ever in reserve may return to it, what
+    is quarantined is in neither split, and what has no pool yet may still be drawn into reserve.
+
+    Args:
+        history: the problem's pool by generation.
+        newest: the newest generation there is; None: there is none.
+        is_published: whether the trajectory is a row of a published snapshot.
     """
-    return bool(pools_ever) and Pool.RESERVE not in pools_ever
+    pool = None if newest is None else history.get(newest)
+    if Pool.RESERVE in history.values():
+        return False
+    return pool == Pool.TRAIN or (pool == Pool.EVAL and is_published)
 
 
 def draw(problem: PoolProblem, plan: PoolPlan) -> Pool:

@@ -15,7 +15,8 @@ import msgspec
 from service.domain.chat import Message, chat_messages, clean_text, render_chat
 from service.domain.leakage import ProblemFacts
 from service.domain.prompts import PROMPT_SOURCE, ToolSet, tool_set
-from service.domain.provenance import Issuer, StructuralClass
+from service.domain.provenance import Issuer
+from service.domain.splits import Config, row_config
 from service.domain.structure import Verdict
 from service.domain.trajectory import Trajectory
 
@@ -24,22 +25,6 @@ ROW_SCHEMA_VERSION = "sluice-row/1"
 
 LICENCE_UNKNOWN = "unknown"
 """SN15 states no licence for trajectories; said per row until it does."""
-
-
-class Config(StrEnum):
-    """Which dataset configuration a row belongs to; they are never mixed."""
-
-    AGENTIC = "agentic"
-    """The model is known to have issued the calls."""
-    UNATTRIBUTED = "unattributed"
-    """Passed, but no evidence says who issued the calls (envpack)."""
-
-
-class Split(StrEnum):
-    """Which side of the leak boundary a row is on."""
-
-    TRAIN = "train"
-    EVAL = "eval"
 
 
 class GoldKind(StrEnum):
@@ -121,14 +106,15 @@ def trajectory_key(eval_run_id: str, problem_id: str) -> str:
     return f"{eval_run_id}/{problem_id}"
 
 
+def split_key(key: str) -> tuple[str, str]:
+    """Run and problem of a `trajectory_key`; the problem is empty where the text is none."""
+    eval_run_id, _, problem_id = key.partition("/")
+    return eval_run_id, problem_id
+
+
 def row_id(key: str) -> str:
     """Name of a row, from its trajectory's key. Sorting by it mixes runs, so files need no shuffle."""
     return hashlib.sha256(key.encode()).hexdigest()[:32]
-
-
-def row_config(verdict: Verdict) -> Config:
-    """The configuration a kept verdict belongs to: agentic only on evidence that the model issued every call."""
-    return Config.AGENTIC if verdict.structural_class is StructuralClass.AGENTIC else Config.UNATTRIBUTED
 
 
 def build_row(

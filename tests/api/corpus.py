@@ -10,7 +10,8 @@ from sqlalchemy.orm import Session
 
 from service.domain.manifest import Manifest, SnapshotSpec, build_manifest
 from service.domain.policy import DEFAULT_POLICIES
-from service.domain.records import Row, Split
+from service.domain.records import Row
+from service.domain.splits import Split
 from service.store import policies
 from service.store.corpus import revisions, trajectories, verdicts
 from service.store.corpus.trajectories import NewTrajectory

@@ -2,13 +2,14 @@
 
 import json
 
+from service.domain.candidates import candidate
 from service.domain.canonical import digest
 from service.domain.evidence import Evidence
 from service.domain.leakage import ProblemFacts
 from service.domain.provenance import CallProvenance, Issuer, StructuralClass, Trust
-from service.domain.records import Config, Row, RowSource, as_plain, build_row, row_line
+from service.domain.records import Row, RowSource, as_plain, build_row, row_line
 from service.domain.rules import SLUICE_1
-from service.domain.selection import candidate
+from service.domain.splits import Config
 from service.domain.structure import Outcome, Reason, Verdict, judge
 from service.domain.trajectory import ExecutionKind, Inference, Step, ToolCall, Trajectory, parse
 

@@ -14,7 +14,7 @@ from service.domain.imports.rows import DEEPEST_ROW, LONGEST_ROW_BYTES, Imported
 from service.domain.leakage import LEAK_1
 from service.domain.problems import FamilyReport, PublishedProblem, describe
 from service.domain.prompts import tool_set
-from service.domain.records import Config, row_config
+from service.domain.splits import Config, row_config
 from service.domain.structure import Reason
 from service.domain.trajectory import LARGEST_PAYLOAD_BYTES, MOST_PARTS, ExecutionKind, parse
 from tests.domain.dialogues import agentic_run

@@ -20,7 +20,7 @@ from service.domain.pools import (
     Shares,
     assign,
     draw,
-    may_disclose,
+    may_show,
 )
 from service.errors import ErrorCode, SluiceError
 
@@ -130,18 +130,25 @@ def test_what_was_in_reserve_stays_there_when_its_tie_is_gone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pools", "open_to_all"),
+    ("history", "is_published", "shown"),
     [
-        ([], False),
-        (["train"], True),
-        ([Pool.EVAL, Pool.TRAIN], True),
-        (["quarantined", "eval"], True),
-        (["reserve"], False),
-        (["eval", "reserve", "quarantined"], False),
+        ({}, True, False),
+        ({2: "train"}, False, True),
+        ({1: "eval", 2: "train"}, False, True),
+        ({1: "train"}, True, False),  # it has no pool in the newest generation
+        ({2: "eval"}, False, False),
+        ({2: "eval"}, True, True),
+        ({2: "quarantined"}, True, False),
+        ({2: "reserve"}, True, False),
+        ({1: "reserve", 2: "train"}, True, False),
+        ({1: "reserve", 2: "eval"}, True, False),
     ],
 )
-def test_content_is_shown_only_of_what_never_was_in_reserve(pools: list[str], open_to_all: bool) -> None:
-    assert may_disclose(pools) is open_to_all
+def test_content_is_shown_of_train_and_of_published_eval_unless_it_was_ever_in_reserve(
+    history: dict[int, str], is_published: bool, shown: bool
+) -> None:
+    assert may_show(history, 2, is_published=is_published) is shown
+    assert may_show(history, None, is_published=is_published) is False
 
 
 def test_a_suspicion_quarantines_the_train_side_only() -> None:

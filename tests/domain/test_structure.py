@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from service.domain.evidence import Evidence
 from service.domain.provenance import StructuralClass
-from service.domain.records import Config, row_config
 from service.domain.rules import PAPER_2606_10064, SLUICE_1, EvidenceRule, RuleSet
+from service.domain.splits import Config, row_config
 from service.domain.structure import Outcome, Reason, Verdict, judge
 from service.domain.trajectory import ExecutionKind, Judgement, parse
 from tests.domain.dialogues import (

@@ -17,7 +17,8 @@ import pytest
 import zstandard
 
 from service.domain.manifest import SnapshotSpec, build_manifest
-from service.domain.records import Config, Row, Split, row_line
+from service.domain.records import Row, row_line
+from service.domain.splits import Config, Split
 from service.errors import ErrorCode, SluiceError
 from service.store.release import shards
 from service.store.release.files import FileStore

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.domain.records import Split
+from service.domain.splits import Split
 from tests.workers.harness import Pipeline
 
 FAULTS = {

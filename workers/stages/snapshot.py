@@ -8,9 +8,11 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from service.domain.audit import AuditReport, AuditRow, audit
+from service.domain.candidates import Candidate, candidate
 from service.domain.manifest import Manifest, build_manifest
-from service.domain.records import Split, build_row, row_config, row_id
-from service.domain.selection import Candidate, candidate, select
+from service.domain.records import build_row, row_id
+from service.domain.selection import select
+from service.domain.splits import Split, row_config
 from service.domain.structure import Outcome, Reason
 from service.domain.trajectory import ExecutionKind, parse
 from service.errors import ErrorCode

@@ -12,6 +12,7 @@ from sqlalchemy import BigInteger, any_, bindparam, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.orm import Session
 
+from service.domain.records import split_key
 from service.store.copying import copy_missing
 from service.store.corpus import evidence
 from service.store.models import Evidence, Payload, Trajectory
@@ -108,3 +109,11 @@ def payload(session: Session, trajectory_id: int) -> bytes | None:
         .limit(1)
     )
     return None if compressed is None else zstandard.decompress(compressed)
+
+
+def named(session: Session, key: str) -> int | None:
+    """Id of the trajectory that has this key (`records.trajectory_key`); None when there is none, or more than one."""
+    eval_run_id, problem_id = split_key(key)
+    wanted = (Trajectory.eval_run_id == eval_run_id) & (Trajectory.problem_id == problem_id)
+    found = session.scalars(select(Trajectory.trajectory_id).where(wanted).limit(2)).all()
+    return found[0] if len(found) == 1 else None

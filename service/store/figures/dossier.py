@@ -1,10 +1,4 @@
-"""One trajectory with its verdict, and whether its content may be shown. Parses no payload.
-
-Content (steps, query, answer, scores) is shown of problems that the newest pools have in train, and of those in eval
-where the very trajectory is in a published snapshot: a success shows the gold, so nothing beyond the published rows may
-tell it. A problem that was ever in reserve, is quarantined, or has no pool yet (it may still be drawn into reserve) is
-closed.
-"""
+"""One trajectory with its verdict, and whether its content may be shown (`pools.may_show`). Parses no payload."""
 
 from typing import Any, NamedTuple
 
@@ -12,13 +6,13 @@ import msgspec
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from service.domain.pools import Pool, may_disclose
+from service.domain.pools import may_show
 from service.domain.provenance import CallProvenance, StructuralClass, Trust
 from service.domain.structure import Outcome, Reason, Verdict
 from service.store.corpus.verdicts import current
 from service.store.figures import trajectory_pages
 from service.store.figures.trajectory_pages import TrajectoryRow
-from service.store.models import PoolAssignment, PoolMember, SnapshotRow, Trajectory
+from service.store.models import PoolAssignment, PoolMember, SnapshotRow
 
 
 class VerdictRow(NamedTuple):
@@ -68,22 +62,10 @@ def dossier(session: Session, rules_digest: str, trajectory_id: int) -> Dossier 
     return Dossier(row, VerdictRow(*found) if found else None, is_open(session, trajectory_id, row.problem_id))
 
 
-def named(session: Session, key: str) -> int | None:
-    """Id of the trajectory that has this key (`run/problem`); None when there is none, or more than one."""
-    run, _, problem = key.partition("/")
-    wanted = (Trajectory.eval_run_id == run) & (Trajectory.problem_id == problem)
-    found = session.scalars(select(Trajectory.trajectory_id).where(wanted).limit(2)).all()
-    return found[0] if len(found) == 1 else None
-
-
 def is_open(session: Session, trajectory_id: int, problem_id: str) -> bool:
     """Whether the content of a trajectory of this problem may be shown to anyone."""
     newest = session.scalar(select(func.max(PoolAssignment.assignment_id)).where(PoolAssignment.refusal.is_(None)))
     pools = select(PoolMember.assignment_id, PoolMember.pool).where(PoolMember.problem_id == problem_id)
-    history = {assignment_id: Pool(pool) for assignment_id, pool in session.execute(pools)}
-    if newest not in history or not may_disclose(set(history.values())):
-        return False
-    if history[newest] is Pool.EVAL:
-        published = select(SnapshotRow.trajectory_id).where(SnapshotRow.trajectory_id == trajectory_id).limit(1)
-        return session.scalar(published) is not None
-    return history[newest] is Pool.TRAIN
+    history = {assignment_id: pool for assignment_id, pool in session.execute(pools)}
+    published = select(SnapshotRow.trajectory_id).where(SnapshotRow.trajectory_id == trajectory_id).limit(1)
+    return may_show(history, newest, is_published=session.scalar(published) is not None)

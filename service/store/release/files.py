@@ -31,7 +31,8 @@ from service.domain.manifest import (
     document,
     initial_status,
 )
-from service.domain.records import Row, Split
+from service.domain.records import Row
+from service.domain.splits import Split
 from service.errors import ErrorCode, SluiceError
 from service.store.release.shards import PartWriter
 
