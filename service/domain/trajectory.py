@@ -146,9 +146,11 @@ def parse(payload: bytes, kind: ExecutionKind) -> Trajectory:
     """Read the bytes of one item. Never raises, whatever the bytes are."""
     if len(payload) > LARGEST_PAYLOAD_BYTES:
         return Trajectory(kind=kind, defects=(Defect.OVERSIZED,))
+    is_shallow = False
     match kind:
         case ExecutionKind.LEGACY:
-            trajectory = _from_dialogue(*legacy_wire.decode(payload))
+            steps, defects, is_shallow = legacy_wire.decode(payload)
+            trajectory = _from_dialogue(steps, defects)
         case ExecutionKind.ENVPACK:
             trajectory = _from_feedback(*envpack_wire.decode(payload))
         case ExecutionKind.ATIF:
@@ -161,14 +163,17 @@ def parse(payload: bytes, kind: ExecutionKind) -> Trajectory:
     parts = log_lines + sum(1 + len(step.calls) for step in trajectory.steps)
     if parts > MOST_PARTS or Defect.OVERSIZED in trajectory.defects:
         return Trajectory(kind=kind, defects=(Defect.OVERSIZED,))
-    if any(_deeper(value, DEEPEST) for value in _free_values(trajectory)):
+    if any(_deeper(value, DEEPEST) for value in _free_values(trajectory, is_shallow)):
         return Trajectory(kind=kind, defects=(Defect.TOO_DEEP,))
     return trajectory
 
 
-def _free_values(trajectory: Trajectory) -> Iterator[Any]:
-    """Values whose shape no wire format fixes. JSON inside a text is not looked at: its readers bound themselves."""
-    for call in trajectory.tool_calls:
+def _free_values(trajectory: Trajectory, is_shallow: bool) -> Iterator[Any]:
+    """Values whose shape no wire format fixes, those of calls left out where they are known to be shallow.
+
+    JSON inside a text is not looked at: its readers bound themselves.
+    """
+    for call in () if is_shallow else trajectory.tool_calls:
         yield call.arguments
         yield call.result
     for reply in trajectory.inferences:

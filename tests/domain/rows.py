@@ -9,7 +9,7 @@ from service.domain.leakage import ProblemFacts
 from service.domain.provenance import CallProvenance, Issuer, StructuralClass, Trust
 from service.domain.records import Row, RowSource, as_plain, build_row, row_line
 from service.domain.rules import SLUICE_1
-from service.domain.splits import Config
+from service.domain.splits import Config, Split
 from service.domain.structure import Outcome, Reason, Verdict, judge
 from service.domain.trajectory import ExecutionKind, Inference, Step, ToolCall, Trajectory, parse
 
@@ -120,7 +120,7 @@ def to_a_row(payload: bytes, kind: ExecutionKind, evidence: Evidence | None = No
     """Everything that is done between a payload and the line of a snapshot, kept or not."""
     trajectory = parse(payload, kind)
     verdict = judge(trajectory, evidence or Evidence(), SLUICE_1, len)
-    candidate("k", "f", problem(), trajectory, verdict)
+    candidate("k", "f", problem(), trajectory, verdict, split=Split.TRAIN)
     row = build_row(trajectory, verdict, problem(query=None), source(), len)
     assert json.loads(row_line(row)) == json.loads(json.dumps(as_plain(row)))
     digest(verdict)

@@ -3,12 +3,14 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.domain.structure import Outcome, Reason
 from service.domain.trajectory import DEEPEST, Defect, ExecutionKind, parse
+from service.domain.wire import legacy as legacy_wire
 from tests.domain.dialogues import agentic_run
 from tests.domain.rows import to_a_row
 from tests.hostile import nested
@@ -62,6 +64,36 @@ def test_the_limit_counts_the_levels_of_a_call_and_no_more() -> None:
     assert parse(episode(arguments=nested(DEEPEST - 1)), ENVPACK).defects == ()
     assert parse(episode(arguments=nested(DEEPEST)), ENVPACK).defects == (Defect.TOO_DEEP,)
     assert to_a_row(episode(arguments=nested(DEEPEST - 1)), ENVPACK).outcome is Outcome.KEPT
+
+
+numbers = st.integers() | st.floats(allow_nan=False) | st.sampled_from([2**63, 2**64, -(2**63) - 1, 10**400])
+values = st.recursive(
+    st.none() | st.booleans() | numbers | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=20,
+)
+
+
+@given(values, values, st.integers(0, 12))
+def test_the_fast_reader_reads_what_the_other_reads(arguments: Any, result: Any, levels: int) -> None:
+    """The fast one checks the depth as it reads; where it refuses, the other is asked."""
+    call = {"name": "x", "parameters": {"a": arguments}, "result": json.loads(nested(levels)) if levels else result}
+    payload = json.dumps([{"completion": {"message": {"think": "t", "tool_call": [call]}}}]).encode()
+    try:
+        wanted = legacy_wire._DIALOGUE.decode(payload)
+    except msgspec.MsgspecError:
+        with pytest.raises(msgspec.MsgspecError):
+            legacy_wire._SHALLOW.decode(payload)
+        return
+    steps, defects, is_shallow = legacy_wire.decode(payload)
+    assert (msgspec.to_builtins(steps), defects) == (msgspec.to_builtins(wanted), ())
+    depth = max(depth_of(call["parameters"]), depth_of(call["result"]))
+    assert is_shallow is (depth <= legacy_wire.SHALLOW)
+
+
+def depth_of(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(depth_of, inner), default=0) if isinstance(value, dict | list) else 0
 
 
 @pytest.mark.parametrize("depth", [600, 3_000])

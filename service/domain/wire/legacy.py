@@ -7,10 +7,13 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from service.domain.wire.lenient import Defect, Found, salvage
+from service.domain.wire.lenient import Defect, Found, bounded, salvage
 
 LARGEST = 10**15
 """No time in ms and no count comes near; numbers beyond are wrong, and would overflow in arithmetic."""
+
+SHALLOW = 8
+"""Levels of a call's arguments and result that the fast reader takes; tools need some five."""
 
 Count = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Number = Count | Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
@@ -131,8 +134,24 @@ class Dialogue(NamedTuple):
 
     steps: list[WireStep]
     defects: tuple[Defect, ...]
+    is_shallow: bool = False
+    """No call's arguments or result nest more than `SHALLOW` levels; False where that was not looked at."""
 
 
+def _shallow_step() -> Any:
+    """`WireStep`, but for calls whose values nest more than `SHALLOW` levels: the reader tells as it reads."""
+    value = bounded(SHALLOW)
+    of_call = [("parameters", dict[str, value] | str | None, None), ("result", value, None)]  # type: ignore[valid-type]
+    call = msgspec.defstruct("ShallowCall", of_call, bases=(WireCall,), gc=False)
+    of_message = [("tool_call", list[call] | None, None)]  # type: ignore[valid-type]
+    message = msgspec.defstruct("ShallowMessage", of_message, bases=(WireMessage,), gc=False)
+    completion = msgspec.defstruct(
+        "ShallowCompletion", [("message", message | None, None)], bases=(WireCompletion,), gc=False
+    )
+    return msgspec.defstruct("ShallowStep", [("completion", completion | None, None)], bases=(WireStep,), gc=False)
+
+
+_SHALLOW = msgspec.json.Decoder(list[_shallow_step()])  # type: ignore[misc]
 _DIALOGUE = msgspec.json.Decoder(list[WireStep])
 _STEP = msgspec.json.Decoder(WireStep)
 _CALL = msgspec.json.Decoder(WireCall)
@@ -143,6 +162,10 @@ _PRODUCTS = msgspec.json.Decoder(list[WireProduct])
 
 def decode(payload: bytes) -> Dialogue:
     """Read a dialogue: strictly and fast, or step by step when something is wrong. Never raises."""
+    try:
+        return Dialogue(_SHALLOW.decode(payload), (), is_shallow=True)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
+        pass
     try:
         return Dialogue(_DIALOGUE.decode(payload), ())
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):

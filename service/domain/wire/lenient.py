@@ -36,6 +36,15 @@ MOST_SALVAGED = 10_000
 limit of its size could hold millions, each of which costs an exception."""
 
 
+def bounded(levels: int) -> Any:
+    """The type of JSON values in which lists and objects nest no more than so many levels: reading as it checks."""
+    scalar = str | int | float | bool | None
+    value: Any = scalar
+    for _ in range(levels):
+        value = scalar | list[value] | dict[str, value]
+    return value
+
+
 class Found(dict[Defect, None]):
     """The defects found in one payload, in order, and how many of its parts may still be tried."""
 
