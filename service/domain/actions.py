@@ -1,6 +1,6 @@
 """The parts of a trajectory: steps and their calls, and the lines of the log around them.
 
-Not the wire: field names and quirks of the formats are in the modules named `*_wire`.
+Not the wire: field names and quirks of the formats are in the modules of `wire`.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """One training row: a kept trajectory as messages and tools, with flat columns that say where it came from.
 
-Not a file format (`store.files` writes rows) and not a choice (`selection` makes it). A row holds nothing that depends
-on when or where it was harvested, so equal trajectories under equal rules give equal bytes on every machine.
+Not a file format (`store.release.files` writes rows) and not a choice (`selection` makes it). A row holds nothing that
+depends on when or where it was harvested, so equal trajectories under equal rules give equal bytes on every machine.
 """
 
 import hashlib

@@ -13,12 +13,12 @@ import msgspec
 from service.domain.actions import EpisodeFeedback, Inference, NativeCall, Search, Step, ToolCall
 from service.domain.failures import category_of
 from service.domain.judgement import Judgement
-from service.domain.turns import Told
 from service.domain.wire import atif as atif_wire
 from service.domain.wire import envpack as envpack_wire
 from service.domain.wire import legacy as legacy_wire
 from service.domain.wire import messages as messages_wire
-from service.domain.wire.lenient import Defect
+from service.domain.wire.conversation import Told
+from service.domain.wire.lenient import Defect, storable
 
 __all__ = [
     "Defect",
@@ -137,7 +137,7 @@ def product_ids(arguments: dict[str, Any] | str) -> tuple[str, ...]:
         return ()
     named = next((arguments[key] for key in LIST_KEYS if arguments.get(key)), "")
     parts = named if isinstance(named, list) else str(named).split(",")
-    ids = dict.fromkeys([_storable(str(part).strip()) for part in parts if isinstance(part, (str, int))])
+    ids = dict.fromkeys([storable(str(part).strip()) for part in parts if isinstance(part, (str, int))])
     ids.pop("", None)
     return tuple(ids)
 
@@ -200,7 +200,7 @@ def _from_dialogue(steps: list[legacy_wire.WireStep], defects: tuple[Defect, ...
     return Trajectory(
         kind=ExecutionKind.LEGACY,
         problem_id=next((extra.problem_id for extra in extras if extra.problem_id), None),
-        query=next((_storable(extra.query) for extra in extras if extra.query), None),
+        query=next((storable(extra.query) for extra in extras if extra.query), None),
         steps=tuple(_legacy_step(index, step) for index, step in enumerate(steps)),
         inferences=tuple(_inference(line) for line in lines if "/inference/" in line.path),
         searches=tuple(_search(line) for line in lines if "/search/" in line.path),
@@ -278,7 +278,7 @@ def _search(line: legacy_wire.WireProxyCall) -> Search:
 def _from_feedback(body: envpack_wire.WireFeedback, defects: tuple[Defect, ...]) -> Trajectory:
     return Trajectory(
         kind=ExecutionKind.ENVPACK,
-        query=_storable(body.query) if body.query is not None else None,
+        query=storable(body.query) if body.query is not None else None,
         steps=tuple(_envpack_step(index, step) for index, step in enumerate(body.interaction or ())),
         defects=defects,
         feedback=EpisodeFeedback(
@@ -316,11 +316,6 @@ def _envpack_step(index: int, step: envpack_wire.WireStep) -> Step:
 
 def _from_told(kind: ExecutionKind, told: Told) -> Trajectory:
     return Trajectory(kind=kind, query=told.query, steps=told.steps, defects=told.defects)
-
-
-def _storable(text: str) -> str:
-    """Text that a database can hold: JSON may name the character NUL, PostgreSQL may not."""
-    return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
 def _milliseconds(timestamp: float | None) -> int | None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from service.domain.canonical import digest
 from service.domain.trajectory import Trajectory
-from service.domain.turns import storable
+from service.domain.wire.lenient import storable
 
 PREFIX = "import:"
 UNNAMED = "unnamed"

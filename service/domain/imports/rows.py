@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from service.domain import turns
 from service.domain.imports.formats import KINDS, Format, Refused, RowFault, format_of
 from service.domain.imports.identity import Agent, Naming, agent_of, problem_of
 from service.domain.trajectory import LARGEST_PAYLOAD_BYTES, ExecutionKind, Judgement, parse
 from service.domain.wire import atif as atif_wire
+from service.domain.wire import lenient
 from service.domain.wire.lenient import Defect
 
 LONGEST_ROW_BYTES = 2 * LARGEST_PAYLOAD_BYTES
@@ -56,7 +56,7 @@ def read_row(line: bytes, wanted: Format | None, naming: Naming) -> Imported | R
     """
     if len(line) > LONGEST_ROW_BYTES:
         return Refused(RowFault.TOO_LONG)
-    value, defects = turns.read(line)
+    value, defects = lenient.read(line)
     if Defect.MALFORMED_JSON in defects:
         return Refused(RowFault.NOT_JSON)
     if not isinstance(value, dict):
@@ -111,7 +111,7 @@ def _document(row: dict[str, Any]) -> dict[str, Any] | None:
     """The ATIF document of a row: the row itself, or the text that data sets keep it as in `atif_json`."""
     if "atif_json" not in row:
         return row
-    value = turns.parsed(row["atif_json"])
+    value = lenient.parsed(row["atif_json"])
     return value if isinstance(value, dict) and not _deeper_than(value, DEEPEST_ROW) else None
 
 
@@ -213,7 +213,7 @@ def _children(value: Any) -> list[Any]:
 
 
 def _label(value: Any) -> str | None:
-    return turns.storable(value[:MAX_LABEL_CHARACTERS]) if isinstance(value, str) and value else None
+    return lenient.storable(value[:MAX_LABEL_CHARACTERS]) if isinstance(value, str) and value else None
 
 
 def _flag(value: Any) -> bool | None:

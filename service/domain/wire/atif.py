@@ -9,8 +9,8 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from service.domain.turns import Said, Told, Turns, arguments, parsed, read, words
-from service.domain.wire.lenient import Defect
+from service.domain.wire.conversation import Said, Told, Turns
+from service.domain.wire.lenient import Defect, arguments, parsed, read, words
 
 NEWEST_MINOR = 8
 _VERSION = re.compile(r"(?:ATIF-)?v?1\.([0-9]{1,4})", re.IGNORECASE | re.ASCII)

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+import msgspec
+
 
 class Defect(StrEnum):
     """What was wrong with the bytes of a payload."""
@@ -101,3 +103,46 @@ def salvage(payload: bytes) -> Salvage:
     except (ValueError, RecursionError):
         return Salvage(None, (*defects, Defect.MALFORMED_JSON))
     return Salvage(value, tuple(defects))
+
+
+def read(payload: bytes) -> Salvage:
+    """The JSON value of a payload: strictly and fast, or leniently when something is wrong. Never raises."""
+    try:
+        return Salvage(msgspec.json.decode(payload), ())
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
+        return salvage(payload)
+
+
+def words(value: Any) -> str | None:
+    """The text of a message: a string, or the text parts of a list of parts; None where it is neither."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if not isinstance(value, list):
+        return None
+    parts = [part.get("text") if isinstance(part, dict) else part for part in value]
+    return "\n".join(part for part in parts if isinstance(part, str))
+
+
+def arguments(value: Any) -> dict[str, Any] | str:
+    """Arguments of a call as an object where they are one, also when it was written as JSON text."""
+    if value is None:
+        return {}
+    read_value = parsed(value)
+    if isinstance(read_value, dict):
+        return read_value
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode(errors="replace")
+
+
+def parsed(value: Any) -> Any:
+    """JSON text of an object or a list as what it says; anything else as it is."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
+        return value
+
+
+def storable(text: str) -> str:
+    """Text that a database can hold: JSON may name the character NUL, PostgreSQL may not."""
+    return text.replace("\0", "\ufffd") if "\0" in text else text

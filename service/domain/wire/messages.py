@@ -9,8 +9,8 @@ from typing import Any
 
 from service.domain.actions import Inference
 from service.domain.replies import CLOSING, OPENING, calls_in
-from service.domain.turns import Said, Told, Turns, arguments, parsed, read, words
-from service.domain.wire.lenient import Defect
+from service.domain.wire.conversation import Said, Told, Turns
+from service.domain.wire.lenient import Defect, arguments, parsed, read, words
 
 _CALL_BLOCK = re.compile(f"{re.escape(OPENING)}.*?(?:{re.escape(CLOSING)}|\\Z)", re.DOTALL)
 _RESULT_BLOCK = re.compile(r"<tool_response>(.*?)</tool_response>", re.DOTALL)

@@ -1,14 +1,12 @@
 """The turns of a conversation as steps: who spoke, what was called, which result answers which call.
 
-Not a wire format: `atif_wire` and `messages_wire` read theirs and say the turns to a `Turns`.
+Not a wire format: `atif` and `messages` read theirs and say the turns to a `Turns`.
 """
 
 from typing import Any, NamedTuple
 
-import msgspec
-
 from service.domain.actions import Step, ToolCall
-from service.domain.wire.lenient import Defect, Salvage, salvage
+from service.domain.wire.lenient import Defect, storable
 
 ENOUGH_PARTS = 4_001
 """So many turns, calls and results together are more than any agent makes: two for each step or call that
@@ -103,46 +101,3 @@ def _step(place: int, turn: _Turn) -> Step:
         timestamp_ms=turn.timestamp_ms,
         shopper_message="\n\n".join(turn.shopper) or None,
     )
-
-
-def read(payload: bytes) -> Salvage:
-    """The JSON value of a payload: strictly and fast, or leniently when something is wrong. Never raises."""
-    try:
-        return Salvage(msgspec.json.decode(payload), ())
-    except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
-        return salvage(payload)
-
-
-def words(value: Any) -> str | None:
-    """The text of a message: a string, or the text parts of a list of parts; None where it is neither."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    if not isinstance(value, list):
-        return None
-    parts = [part.get("text") if isinstance(part, dict) else part for part in value]
-    return "\n".join(part for part in parts if isinstance(part, str))
-
-
-def arguments(value: Any) -> dict[str, Any] | str:
-    """Arguments of a call as an object where they are one, also when it was written as JSON text."""
-    if value is None:
-        return {}
-    read_value = parsed(value)
-    if isinstance(read_value, dict):
-        return read_value
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode(errors="replace")
-
-
-def parsed(value: Any) -> Any:
-    """JSON text of an object or a list as what it says; anything else as it is."""
-    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
-        return value
-    try:
-        return msgspec.json.decode(value)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
-        return value
-
-
-def storable(text: str) -> str:
-    """Text that a database can hold: JSON may name the character NUL, PostgreSQL may not."""
-    return text.replace("\0", "\ufffd") if "\0" in text else text
