@@ -4,61 +4,26 @@ Not a gate: an unwelcome class is still only described here, `structure` decides
 never evidence. Removing evidence only moves a call towards `unknown`, and the trust of what it contradicts down.
 """
 
-from collections import deque
 from collections.abc import Sequence
-from enum import StrEnum
 
 import msgspec
 
 from service.domain import trust
+from service.domain.classes import Issuer, StructuralClass, Trust
 from service.domain.evidence import Evidence
-from service.domain.replies import ReplyCalls, call_key, calls_in, mentions, plain_text
+from service.domain.issuers import TERMINATE, Log, issuer_of
+from service.domain.pairing import Clock, Executed, Held, Match, executed_calls, pair
+from service.domain.replies import calls_in
 from service.domain.rules import EVIDENCE_1, EvidenceRule
-from service.domain.trajectory import ExecutionKind, Step, ToolCall, Trajectory
+from service.domain.testimony import CodeRule, Testimony, code_rule, testimony
+from service.domain.thoughts import ThinkSource, think_sources
+from service.domain.trajectory import ExecutionKind, Trajectory
 
-TERMINATE = "terminate"
-
-
-class Issuer(StrEnum):
-    """Who issued a call."""
-
-    MODEL = "model"
-    HARNESS = "harness"
-    UNKNOWN = "unknown"
+__all__ = ["TERMINATE", "CallProvenance", "Issuer", "Provenance", "StructuralClass", "Trust", "attribute"]
 
 
-class Trust(StrEnum):
-    """How far the evidence itself can be believed."""
-
-    WITNESSED = "witnessed"
-    """The validator's own proxy log agrees."""
-    CLAIMED = "claimed"
-    """Consistent, but all of it was written inside the agent's own process."""
-    CONTRADICTED = "contradicted"
-
-
-class StructuralClass(StrEnum):
-    """What kind of agent made the trajectory."""
-
-    AGENTIC = "agentic"
-    """The model issued every call."""
-    MIXED = "mixed"
-    """Some calls are the model's, some the harness's."""
-    SUB_TASK = "sub_task"
-    """Code issued the calls; the model only classified, scored or narrated."""
-    SCRIPTED = "scripted"
-    """Code issued the calls and no model was asked."""
-    ECHOED = "echoed"
-    """Replies hold the calls, but the prompts were too small to decide them: the model repeated what code chose."""
-    FORGED = "forged"
-    """The evidence contradicts itself."""
-    UNKNOWN = "unknown"
-    NONE = "none"
-    """No steps."""
-
-
-class CallProvenance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Who issued one call, and why we say so."""
+class CallProvenance(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """Who issued one call, and why we say so. What is None is not written down."""
 
     step: int
     call: int
@@ -68,19 +33,30 @@ class CallProvenance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Name of the rule that decided."""
     inference: int | None = None
     """Index into the trajectory's inferences of the reply that holds the call."""
+    match: Match | None = None
+    """How that reply's call equals this one."""
+    search: int | None = None
+    """Index into the trajectory's searches of the one that asked what this call asks."""
+    replies_before: int | None = None
+    """Where no reply holds the call: how many replies, the first ones of the log, came before its step was built."""
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The attribution of a whole trajectory."""
 
     calls: tuple[CallProvenance, ...]
-    think_verbatim: tuple[bool | None, ...]
-    """For each step: the think text stands in a reply. None: no think text, or no reply left to look in."""
+    thinks: tuple[ThinkSource | None, ...]
+    """For each step where its think text comes from; None where it has none."""
     structural_class: StructuralClass
     trust: Trust
     contradictions: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
     """Positive evidence that a kept row should have and this one lacks."""
+
+    @property
+    def think_verbatim(self) -> tuple[bool | None, ...]:
+        """For each step whether a reply says its think text. None: it has none, or that is not known."""
+        return tuple([None if source is None else source.is_said for source in self.thinks])
 
 
 def attribute(trajectory: Trajectory, evidence: Evidence, limits: EvidenceRule = EVIDENCE_1) -> Provenance:
@@ -89,132 +65,118 @@ def attribute(trajectory: Trajectory, evidence: Evidence, limits: EvidenceRule =
     Content decides: a call that stands in a reply is the model's, whatever the times say. Times only tell which lost
     replies came too late to hold a call.
     """
+    executed = executed_calls(trajectory)
     replies = [calls_in(inference) for inference in trajectory.inferences]
-    held = _held_calls(trajectory, replies)
-    backing = trust.search_backing(trajectory)
-    contradictions = trust.contradictions(trajectory, evidence.judgement, backing, limits)
-    grade = Trust.CONTRADICTED if contradictions else Trust.CLAIMED
-    log = _Log(trajectory, evidence, replies, backing)
-    prompts = _prompts(trajectory, held)
+    clock = Clock(trajectory)
+    held = pair(executed, replies, clock)
+    backing = trust.search_backing(trajectory, [one.call for one in executed])
+    others = testimony(trajectory, evidence)
+    contradictions = (*trust.contradictions(trajectory, evidence.judgement, backing, limits), *others.contradictions)
+    code = code_rule(evidence.code)
+    log = Log(trajectory, evidence, replies, backing, clock)
+    grade = Trust.CONTRADICTED if contradictions else None
     calls = []
-    terminated = False
-    for step in trajectory.steps:
-        for index, call in enumerate(step.calls):
-            inference = held.get((step.index, index))
-            issuer, rule = log.issuer(step, call, inference, terminated)
-            calls.append(
-                CallProvenance(step=step.index, call=index, issuer=issuer, trust=grade, rule=rule, inference=inference)
+    ended_at: int | None = None
+    for place, (one, holder) in enumerate(zip(executed, held, strict=True)):
+        issuer, rule = issuer_of(one, holder, ended_at, log, code, trajectory.kind)
+        if one.call.name == TERMINATE and ended_at is None:
+            ended_at = one.step.index
+        calls.append(
+            CallProvenance(
+                step=one.step.index,
+                call=one.place,
+                issuer=issuer,
+                trust=grade or _grade(place, issuer, holder, trajectory, backing, others),
+                rule=rule,
+                inference=holder.inference if holder else None,
+                match=holder.match if holder else None,
+                search=backing.searches.get(place),
+                replies_before=None if holder else clock.replies_before(one.step),
             )
-        terminated = terminated or any(call.name == TERMINATE for call in step.calls)
-    issuers = {call.issuer for call in calls}
+        )
+    prompts = _prompts(trajectory, executed, held)
+    echoes = trust.echoes(trajectory, prompts, limits) or _told_after(trajectory, held, backing) or code.calls_tools
     return Provenance(
         calls=tuple(calls),
-        think_verbatim=_think_verbatim(trajectory),
-        structural_class=_structural_class(trajectory, issuers, grade, trust.echoes(trajectory, prompts, limits)),
-        trust=grade,
+        thinks=think_sources(trajectory, log.may_lack_reply),
+        structural_class=_structural_class(trajectory, calls, bool(contradictions), echoes, code),
+        trust=grade or _whole_grade(calls),
         contradictions=contradictions,
         unsupported=trust.missing(trajectory, evidence.judgement, backing, prompts, limits),
     )
 
 
-class _Log:
-    """What the proxy log can say about a call that no reply is known to hold."""
+def _grade(
+    place: int,
+    issuer: Issuer,
+    holder: Held | None,
+    trajectory: Trajectory,
+    backing: trust.SearchBacking,
+    others: Testimony,
+) -> Trust:
+    """Witnessed: the proxy served the reply that holds the call, and its search or the search's result is confirmed.
 
-    def __init__(
-        self,
-        trajectory: Trajectory,
-        evidence: Evidence,
-        replies: Sequence[ReplyCalls],
-        backing: trust.SearchBacking,
-    ) -> None:
-        reported = trust.reported_inferences(trajectory, evidence.judgement)
-        self.gap: str | None = None
-        if trajectory.kind is not ExecutionKind.LEGACY:
-            self.gap = "no_inference_log"
-        elif reported is None:
-            self.gap = "count_unknown"
-        elif reported != len(trajectory.inferences):
-            self.gap = "count_differs"
-        elif backing.unbacked:
-            self.gap = "client_bypassed"
-        callless = (line.content for line, reply in zip(trajectory.inferences, replies, strict=True) if not reply.calls)
-        self.said = plain_text(" ".join(content for content in callless if content))
-        self.unread = {name for reply in replies for name in reply.unread}
-        self.first_dropped_ms = next((reply.timestamp_ms for reply in trajectory.inferences if reply.dropped), None)
-
-    def issuer(self, step: Step, call: ToolCall, inference: int | None, terminated: bool) -> tuple[Issuer, str]:
-        """Who issued a call, and the rule that says so."""
-        if terminated:
-            return Issuer.HARNESS, "after_terminate"
-        if inference is not None:
-            return Issuer.MODEL, "reply_holds_call"
-        if self.gap is not None:
-            return Issuer.UNKNOWN, self.gap
-        dropped_ms, built_ms = self.first_dropped_ms, step.timestamp_ms
-        if dropped_ms is not None and (built_ms is None or dropped_ms <= built_ms):
-            return Issuer.UNKNOWN, "reply_dropped"
-        if call.name in self.unread:
-            return Issuer.UNKNOWN, "reply_unread"
-        if mentions(self.said, call.name, call.arguments):
-            return Issuer.UNKNOWN, "reply_mentions_call"
-        return Issuer.HARNESS, "log_whole_no_reply"
+    That no reply holds a call is witnessed where the proxy served every reply that the log holds.
+    """
+    if not others.proxy_read or issuer is Issuer.UNKNOWN:
+        return Trust.CLAIMED
+    if issuer is Issuer.MODEL:
+        served = holder is not None and holder.inference in others.replies_served
+    else:
+        served = all(
+            reply.failed or index in others.replies_served for index, reply in enumerate(trajectory.inferences)
+        )
+    if served and place in backing.searches:
+        served = backing.searches[place] in others.searches_served or place in others.results_replayed
+    return Trust.WITNESSED if served else Trust.CLAIMED
 
 
-def _held_calls(trajectory: Trajectory, replies: Sequence[ReplyCalls]) -> dict[tuple[int, int], int]:
-    """Which reply holds which call: equal calls are paired in order, each call of a reply once."""
-    emitted = [(inference, call) for inference, reply in enumerate(replies) for call in reply.calls]
-    executed = [(step.index, index, call) for step in trajectory.steps for index, call in enumerate(step.calls)]
-    if len(emitted) == len(executed) and all(
-        held.name == call.name and held.arguments == call.arguments
-        for (_, held), (_, _, call) in zip(emitted, executed, strict=True)
-    ):
-        # The usual case, told without spelling anything out: call by call the same, so pairing in order is this.
-        return {(step, index): inference for (inference, _), (step, index, _) in zip(emitted, executed, strict=True)}
-    holders: dict[str, deque[int]] = {}
-    for inference, held in emitted:
-        holders.setdefault(call_key(held.name, held.arguments), deque()).append(inference)
-    pairs: dict[tuple[int, int], int] = {}
-    for step, index, call in executed if holders else ():
-        waiting = holders.get(call_key(call.name, call.arguments))
-        if waiting:
-            pairs[step, index] = waiting.popleft()
-    return pairs
+def _whole_grade(calls: Sequence[CallProvenance]) -> Trust:
+    witnessed = bool(calls) and all(call.trust is Trust.WITNESSED for call in calls)
+    return Trust.WITNESSED if witnessed else Trust.CLAIMED
 
 
-def _prompts(trajectory: Trajectory, held: dict[tuple[int, int], int]) -> list[trust.Prompt]:
+def _prompts(trajectory: Trajectory, executed: Sequence[Executed], held: Sequence[Held | None]) -> list[trust.Prompt]:
     """Prompt sizes of the replies that issued calls, each with the results that came before its step."""
     prompts = []
     seen: set[int] = set()
-    history_bytes = 0
-    for step in trajectory.steps:
-        for index in range(len(step.calls)):
-            inference = held.get((step.index, index))
-            if inference is None or inference in seen:
-                continue
-            seen.add(inference)
-            tokens = trajectory.inferences[inference].prompt_tokens
-            if tokens is not None:
-                prompts.append(trust.Prompt(tokens, history_bytes))
-        history_bytes += trust.shown_bytes(step)
+    history_bytes = shown_bytes = 0
+    at: int | None = None
+    for one, holder in zip(executed, held, strict=True):
+        if one.step.index != at:
+            at, history_bytes = one.step.index, shown_bytes
+        shown_bytes += trust.shown_bytes(one.call)
+        if holder is None or holder.inference in seen:
+            continue
+        seen.add(holder.inference)
+        tokens = trajectory.inferences[holder.inference].prompt_tokens
+        if tokens is not None:
+            prompts.append(trust.Prompt(tokens, history_bytes))
     return prompts
 
 
-def _think_verbatim(trajectory: Trajectory) -> tuple[bool | None, ...]:
-    said = " ".join(reply.content for reply in trajectory.inferences if reply.content)
-    if not said:
-        return (None,) * len(trajectory.steps)
-    found = tuple(step.think in said if step.think else None for step in trajectory.steps)
-    if False not in found:
-        return found
-    said = plain_text(said)
-    return tuple(plain_text(step.think) in said if step.think else None for step in trajectory.steps)
+def _told_after(trajectory: Trajectory, held: Sequence[Held | None], backing: trust.SearchBacking) -> bool:
+    """Every call that a reply holds and a search backs had been searched for before that reply was asked for."""
+    is_after = False
+    for place, index in backing.searches.items():
+        holder = held[place]
+        if holder is None or index is None:
+            continue
+        reply = trajectory.inferences[holder.inference]
+        if trajectory.searches[index].timestamp_ms >= reply.timestamp_ms - reply.duration_ms:
+            return False
+        is_after = True
+    return is_after
 
 
-def _structural_class(trajectory: Trajectory, issuers: set[Issuer], grade: Trust, echoes: bool) -> StructuralClass:
+def _structural_class(
+    trajectory: Trajectory, calls: Sequence[CallProvenance], contradicted: bool, echoes: bool, code: CodeRule
+) -> StructuralClass:
     if trajectory.empty:
         return StructuralClass.NONE
-    if grade is Trust.CONTRADICTED:
+    if contradicted:
         return StructuralClass.FORGED
+    issuers = {call.issuer for call in calls}
     if Issuer.MODEL in issuers:
         if echoes:
             return StructuralClass.ECHOED
@@ -223,4 +185,5 @@ def _structural_class(trajectory: Trajectory, issuers: set[Issuer], grade: Trust
         return StructuralClass.UNKNOWN if Issuer.UNKNOWN in issuers else StructuralClass.AGENTIC
     if issuers != {Issuer.HARNESS}:
         return StructuralClass.UNKNOWN
-    return StructuralClass.SUB_TASK if trajectory.inferences else StructuralClass.SCRIPTED
+    asks_model = trajectory.inferences or (trajectory.kind is not ExecutionKind.LEGACY and code.asks_model)
+    return StructuralClass.SUB_TASK if asks_model else StructuralClass.SCRIPTED

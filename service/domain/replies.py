@@ -4,48 +4,66 @@ Not attribution: nothing here compares replies with what was executed. Replies a
 it can be read; a reply that seems to hold a call nobody can read says so.
 """
 
-import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+import unicodedata
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
 from service.domain.actions import Inference, NativeCall
+from service.domain.call_forms import CLOSING, OPENING, decoded, keyword_arguments, loose, tagged
 
-OPENING, CLOSING, FENCE = "<tool_call>", "</tool_call>", "```"
+__all__ = [
+    "CLOSING",
+    "OPENING",
+    "ReplyCalls",
+    "call_key",
+    "calls_in",
+    "mentions",
+    "opens",
+    "plain_text",
+    "unescaped",
+]
+
 MAX_DEPTH = 12
 """Arguments nested deeper are compared by their shape down to here."""
+DEFAULTS = frozenset({("page", "1"), ("status", "success")})
+"""Arguments that the published tools take to be so where they are not given."""
 
 _NAME = re.compile(r'"name"\s*:\s*"([^"]*)"')
-_TOLERANT = json.JSONDecoder(strict=False)
-
-
-class _Read(NamedTuple):
-    values: Sequence[Any]
-    rest: str
-    """Text after the last value."""
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[nrt\"'/\\])")
+_ESCAPED: Mapping[str, str] = {"n": "\n", "r": "\n", "t": "\t"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class ReplyCalls(NamedTuple):
     """Calls of one reply, in order. `unread`: names in text that looks like a call and could not be read."""
 
     calls: tuple[NativeCall, ...]
-    unread: frozenset[str]
+    unread: frozenset[str] = frozenset()
+    rest: str = ""
+    """The text that is none of the calls."""
 
 
 def calls_in(reply: Inference) -> ReplyCalls:
-    """Calls a reply holds: its native `tool_calls`, then those in its text."""
-    calls = [NativeCall(call.name, _decoded(call.arguments)) for call in reply.native_calls]
-    if not reply.content:
-        return ReplyCalls(tuple(calls), frozenset())
-    unread: set[str] = set()
-    for block in _blocks(reply.content):
-        values, rest = _values(block)
-        calls.extend(call for value in values for call in _calls(value))
-        if rest:
-            unread.update(_NAME.findall(rest))
-    return ReplyCalls(tuple(calls), frozenset(unread))
+    """Calls a reply holds: its native `tool_calls`, then those in its text that are not the same again."""
+    content = reply.content
+    native = tuple([NativeCall(call.name, decoded(call.arguments)) for call in reply.native_calls])
+    if not content:
+        return ReplyCalls(native)
+    if OPENING in content:
+        calls, rest, broken = tagged(content)
+        if broken:
+            rest = f"{rest}\n{broken}"
+    elif native:
+        return ReplyCalls(native, rest=content)
+    else:
+        (calls, rest, _), broken = loose(content), ""
+    if native:
+        known = {call_key(call.name, call.arguments) for call in native}
+        calls = [*native, *(call for call in calls if call_key(call.name, call.arguments) not in known)]
+    return ReplyCalls(tuple(calls), frozenset(_NAME.findall(broken)) if broken else frozenset(), rest)
 
 
 def mentions(text: str, name: str, arguments: object) -> bool:
@@ -56,11 +74,24 @@ def mentions(text: str, name: str, arguments: object) -> bool:
     return all(plain_text(str(value)) in text for value in values if isinstance(value, str | int | float))
 
 
+def opens(text: str, name: str, arguments: object) -> bool:
+    """Whether text begins a call of a tool that may be this call: one that cannot be read, or that says the same."""
+    if not name or name not in text:
+        return False
+    word = re.escape(name)
+    named = rf'["\']?(?:name|tool|tool_name|action|function)["\']?\s*[:=]\s*["\'`*]*{word}\b'
+    for opening in re.finditer(rf"(?:(?<!\w){word}\(|{named})", text, re.IGNORECASE):
+        written = keyword_arguments(text, opening.end()) if opening[0].endswith("(") else None
+        if written is None or call_key(name, written.arguments) == call_key(name, arguments):
+            return True
+    return False
+
+
 def call_key(name: str, arguments: object) -> str:
     """One spelling for calls that mean the same.
 
-    Key order, whitespace, numbers written as strings, lists of ids written as "a,b", JSON inside strings and absent
-    values make no difference.
+    Key order, whitespace, escapes, numbers written as strings, lists of ids written as "a,b", JSON inside strings,
+    absent values and those a tool takes by default make no difference.
     """
     return f"{name.strip()} {_spelled(arguments, MAX_DEPTH)}"
 
@@ -70,55 +101,19 @@ def plain_text(text: str) -> str:
     return " ".join(text.split())
 
 
-def _blocks(content: str) -> Iterator[str]:
-    """Pieces of a reply that can hold calls: tagged blocks, else fenced ones, else the whole if it looks like JSON."""
-    if OPENING in content:
-        for piece in content.split(OPENING)[1:]:
-            yield piece.split(CLOSING, 1)[0].strip()
-    elif FENCE in content:
-        for piece in content.split(FENCE)[1::2]:
-            yield piece.removeprefix("json").strip()
-    elif content.lstrip()[:1] in ("{", "["):
-        yield content.strip()
+def unescaped(text: str) -> str:
+    """Text without the escapes that JSON puts into it, for text that was spelled once more on its way."""
+    if "\\" not in text:
+        return text
+    text = _ESCAPE.sub(_character, text)
+    if _SURROGATE.search(text):
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
-def _values(block: str) -> _Read:
-    """JSON values of a block; several may stand one after another."""
-    try:
-        return _Read((msgspec.json.decode(block),), "")
-    except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
-        pass
-    values: list[Any] = []
-    at = 0
-    try:
-        while at < len(block) and block[at] in "{[":
-            value, at = _TOLERANT.raw_decode(block, at)
-            values.append(value)
-            while at < len(block) and block[at] in " \t\r\n,":
-                at += 1
-    except (ValueError, RecursionError):
-        pass
-    return _Read(values, block[at:])
-
-
-def _calls(value: Any) -> Iterator[NativeCall]:
-    for entry in value if isinstance(value, list) else (value,):
-        if not isinstance(entry, dict):
-            continue
-        inner = entry.get("function")
-        call = inner if isinstance(inner, dict) else entry
-        name = call.get("name")
-        if isinstance(name, str):
-            arguments = call["parameters"] if "parameters" in call else call.get("arguments")
-            yield NativeCall(name, _decoded(arguments))
-
-
-def _decoded(arguments: Any) -> Any:
-    """Arguments as an object where they are one, also when it was written as JSON text."""
-    if not isinstance(arguments, str):
-        return {} if arguments is None else arguments
-    values, _ = _values(arguments.strip())
-    return values[0] if len(values) == 1 else arguments
+def _character(escape: re.Match[str]) -> str:
+    mark = escape[1]
+    return chr(int(mark[1:], 16)) if len(mark) == 5 else _ESCAPED.get(mark, mark)
 
 
 def _spelled(value: object, depth: int) -> str:
@@ -136,8 +131,9 @@ def _spelled(value: object, depth: int) -> str:
         case _ if depth == 0:
             return "..."
         case dict():
-            pairs = ((str(key), _spelled(item, depth - 1)) for key, item in value.items())
-            return "{" + ";".join(f"{key}={text}" for key, text in sorted(pairs) if text not in ("", "{}")) + "}"
+            pairs = [(str(key), _spelled(item, depth - 1)) for key, item in value.items()]
+            told = sorted(pair for pair in pairs if pair[1] not in ("", "{}") and pair not in DEFAULTS)
+            return "{" + ";".join(f"{key}={text}" for key, text in told) + "}"
         case list() | tuple():
             return ",".join(_spelled(item, depth - 1) for item in value)
         case _:
@@ -151,6 +147,10 @@ def _spelled_text(text: str, depth: int) -> str:
             return _spelled(msgspec.json.decode(text), depth - 1)
         except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
             return text
+    if "\\" in text:
+        text = unescaped(text)
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
     if "," in text:
         text = ",".join(part.strip() for part in text.split(","))
     if "." in text and text.replace(".", "", 1).isdecimal():

@@ -19,7 +19,6 @@ from service.domain.trajectory import (
     Inference,
     Judgement,
     Search,
-    Step,
     ToolCall,
     Trajectory,
     product_ids,
@@ -40,6 +39,22 @@ class Contradiction(StrEnum):
     """A search's logged result lacks ids that the trajectory shows as its result."""
     REPLY_SIZE = "reply_size"
     """A reply is longer than its reported tokens can spell."""
+    REPLY_NOT_SERVED = "reply_not_served"
+    """The validator's proxy served no such request to a model."""
+    SEARCH_NOT_SERVED = "search_not_served"
+    """The validator's proxy served no such search."""
+    SERVED_SIZE = "served_size"
+    """The proxy served such a request, with a reply of another size."""
+    RELEASE_NOT_SCORED = "release_not_scored"
+    """What the validator's sandbox wrote and scored is not what was released."""
+    REPORT_NOT_SCORED = "report_not_scored"
+    """What the validator's sandbox stated of the run is not what was reported."""
+    RESULT_NOT_REPLAYED = "result_not_replayed"
+    """The same search gives other products than are shown or logged as its result."""
+    CODE_TOUCHES_LOG = "code_touches_log"
+    """The released code names files or fields of the log that only the executor and its client write."""
+    CODE_ASKS_NO_MODEL = "code_asks_no_model"
+    """Replies are logged, and the released code calls the tools itself and asks no model."""
 
 
 class Missing(StrEnum):
@@ -63,6 +78,8 @@ class SearchBacking(NamedTuple):
     backed: int
     unbacked: int
     disagreeing: int
+    searches: dict[int, int | None]
+    """By place among all calls: the search logged for the call; None: not one search alone, or none."""
 
 
 class Prompt(NamedTuple):
@@ -79,28 +96,38 @@ def reported_inferences(trajectory: Trajectory, judgement: Judgement) -> int | N
     return judgement.inference_total
 
 
-def search_backing(trajectory: Trajectory) -> SearchBacking:
-    """Compare the results that a trajectory shows with the searches logged around it."""
-    asked = {_asked_text(search.params) for search in trajectory.searches}
-    viewed = {name for search in trajectory.searches for name in product_ids(search.params)}
+def search_backing(trajectory: Trajectory, calls: Sequence[ToolCall]) -> SearchBacking:
+    """Compare the results that a trajectory shows with the searches logged around it, equal ones in order."""
+    asked: dict[str, list[int]] = {}
+    viewed: dict[tuple[str, ...], list[int]] = {}
+    for index, search in enumerate(trajectory.searches):
+        asked.setdefault(_asked_text(search.params), []).append(index)
+        if ids := product_ids(search.params):
+            viewed.setdefault(ids, []).append(index)
     listings = [search.product_ids for search in trajectory.searches if search.path.endswith("find_product")]
-    listed = {name for ids in listings for name in ids or ()}
-    whole = all(ids is not None for ids in listings)
+    whole = None not in listings
+    listed: set[str] | None = None
     backed = unbacked = disagreeing = 0
+    searches: dict[int, int | None] = {}
     logged = TOOLS[trajectory.kind].logged
-    for call in trajectory.tool_calls:
+    for place, call in enumerate(calls):
         if call.name not in logged or not call.result or isinstance(call.result, str):
             continue
         arguments = call.arguments if isinstance(call.arguments, dict) else {}
         text = _asked_text(arguments)
-        if text and text in asked:
+        waiting = asked.get(text) if text else viewed.get(product_ids(arguments))
+        searches[place] = None
+        if waiting:
             backed += 1
-            disagreeing += whole and not listed.issuperset(result_ids(call.result))
-        elif not text and viewed.issuperset(product_ids(arguments)):
+            searches[place] = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+            if text and whole:
+                listed = listed or {name for ids in listings for name in ids or ()}
+                disagreeing += not listed.issuperset(result_ids(call.result))
+        elif not text and {name for ids in viewed for name in ids}.issuperset(product_ids(arguments)):
             backed += 1
         else:
             unbacked += 1
-    return SearchBacking(backed, unbacked, disagreeing)
+    return SearchBacking(backed, unbacked, disagreeing, searches)
 
 
 def contradictions(
@@ -112,7 +139,7 @@ def contradictions(
     reported = reported_inferences(trajectory, judgement)
     logged = len(trajectory.inferences)
     found = {
-        Contradiction.INFERENCE_COUNT: reported is not None and logged != reported and _log_whole(trajectory),
+        Contradiction.INFERENCE_COUNT: reported is not None and logged != reported and log_whole(trajectory),
         Contradiction.EXECUTION_TIME: _times_differ(trajectory.execution_seconds, judgement.execution_seconds, rule),
         Contradiction.LOG_OUTLASTS_EXECUTION: _log_outlasts(trajectory, judgement, rule),
         Contradiction.SEARCHES_NOT_LOGGED: bool(logged and backing.unbacked and not backing.backed),
@@ -143,7 +170,7 @@ def missing(
         Missing.SEARCHES: backing.unbacked > 0,
         Missing.PROMPT_SIZE: any(not _has_room(one, query_bytes, rule.shown_share, rule) for one in prompts),
         Missing.PROMPT_GROWTH: _grows(prompts, rule) is False,
-        Missing.WHOLE_LOG: not _log_whole(trajectory),
+        Missing.WHOLE_LOG: not log_whole(trajectory),
     }
     return tuple(name for name, holds in found.items() if holds)
 
@@ -154,20 +181,21 @@ def echoes(trajectory: Trajectory, prompts: Sequence[Prompt], rule: EvidenceRule
     return _grows(prompts, rule) is False and any(not _has_room(one, query_bytes, 1.0, rule) for one in prompts)
 
 
-def shown_bytes(step: Step) -> int:
-    """Size of what a step adds to an honest conversation: its calls' results."""
-    return sum(_size(call) for call in step.calls)
-
-
 def result_ids(result: Any) -> set[str]:
     """Product ids of a result that lists products; empty for any other result."""
+    return set(listed_ids(result) or ())
+
+
+def listed_ids(result: Any) -> tuple[str, ...] | None:
+    """Product ids of a result that lists products, in its order; None for any other result."""
     if not isinstance(result, list):
-        return set()
+        return None
     ids = (product.get("product_id") for product in result if isinstance(product, dict))
-    return {str(name) for name in ids if isinstance(name, str | int)}
+    return tuple([str(name) for name in ids if isinstance(name, str | int)])
 
 
-def _size(call: ToolCall) -> int:
+def shown_bytes(call: ToolCall) -> int:
+    """Size of what a call adds to an honest conversation: its result."""
     try:
         return len(msgspec.json.encode(call.result))
     except (UnicodeError, RecursionError, OverflowError):
@@ -179,12 +207,15 @@ def _asked_text(params: dict[str, Any]) -> str:
     words = params.get("q") or params.get("query") or ""
     if not isinstance(words, str):
         return ""
-    if "%" in words or "+" in words:
+    if "%" in words:
         words = unquote_plus(unquote_plus(words))
+    elif "+" in words:
+        words = words.replace("+", " ")
     return plain_text(words).lower()
 
 
-def _log_whole(trajectory: Trajectory) -> bool:
+def log_whole(trajectory: Trajectory) -> bool:
+    """Whether every line of the log could be read."""
     return not {Defect.BAD_PROXY_CALL, Defect.BAD_STEP, Defect.MALFORMED_JSON}.intersection(trajectory.defects)
 
 

@@ -13,6 +13,9 @@ WHY_ISSUER: Mapping[str, str] = {
     "reply_unread": "a reply seems to hold a call of this name that cannot be read",
     "reply_mentions_call": "a reply names this tool and these arguments in a form that is no call",
     "log_whole_no_reply": "the log is whole, and no reply in it holds this call",
+    "log_unread": "lines of the log could not be read, and one of them could hold this call",
+    "code_runs_replies": "the released code takes every call out of a reply",
+    "code_calls_tools": "the released code calls the tools itself",
     "think_verbatim": "this text stands in a logged reply",
     "think_not_said": "no logged reply says this",
     "think_unknown": "there is no logged reply to look in",
@@ -42,6 +45,14 @@ WHY_CONTRADICTED: Mapping[str, str] = {
     "searches_not_logged": "replies were logged, and none of the searches whose results are shown",
     "result_not_logged": "a search's logged result lacks products that are shown as its result",
     "reply_size": "a reply is longer than its reported tokens can spell",
+    "reply_not_served": "the validator's proxy served no such request to a model",
+    "search_not_served": "the validator's proxy served no such search",
+    "served_size": "the validator's proxy served such a request with a reply of another size",
+    "release_not_scored": "what the validator's sandbox wrote and scored is not what was released",
+    "report_not_scored": "what the validator's sandbox stated of the run is not what was reported",
+    "result_not_replayed": "the same search gives other products than are shown or logged",
+    "code_touches_log": "the released code names files or fields of the log, which are not its to write",
+    "code_asks_no_model": "replies are logged, and the released code calls the tools itself and asks no model",
 }
 
 WHY_UNSUPPORTED: Mapping[str, str] = {
@@ -59,6 +70,7 @@ WHY_REASON: Mapping[str, str] = {
     "malformed": "the payload cannot be read as what it should be",
     "oversized": "there is more in it than any agent does",
     "bare_nan": "the payload holds a number that JSON does not know",
+    "invalidated": "SN15 voided the item: it was skipped or cancelled, or the episode was an exploit or a leak",
     "harness_fault": "the environment or the verifier failed, not the agent",
     "unpaired_call": "a call has no result",
     "recommend_count": "the agent did not settle on products exactly once",
