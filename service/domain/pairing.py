@@ -7,6 +7,7 @@ equal calls: a reply goes first to a call whose step was built after it came.
 from collections import deque
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import cached_property
 from typing import NamedTuple
 
 from service.domain.actions import NativeCall, Step, ToolCall
@@ -45,9 +46,8 @@ class Clock:
     """Which replies came early enough to have led to a step."""
 
     def __init__(self, trajectory: Trajectory) -> None:
+        self._trajectory = trajectory
         self._ends = [reply.timestamp_ms for reply in trajectory.inferences]
-        logs = (trajectory.inferences, trajectory.searches)
-        self._start_ms = min((line.timestamp_ms - line.duration_ms for log in logs for line in log), default=0.0)
 
     def came_before(self, inference: int, step: Step) -> bool:
         """Whether a reply came before a step was built, by the step's own stamp."""
@@ -64,6 +64,11 @@ class Clock:
         if stamp_ms is None or self._is_of_another_clock(step):
             return None
         return sum(end <= stamp_ms for end in self._ends)
+
+    @cached_property
+    def _start_ms(self) -> float:
+        logs = (self._trajectory.inferences, self._trajectory.searches)
+        return min((line.timestamp_ms - line.duration_ms for log in logs for line in log), default=0.0)
 
     def _is_of_another_clock(self, step: Step) -> bool:
         return step.timestamp_ms is not None and step.timestamp_ms < self._start_ms

@@ -140,18 +140,18 @@ def _prompts(trajectory: Trajectory, executed: Sequence[Executed], held: Sequenc
     """Prompt sizes of the replies that issued calls, each with the results that came before its step."""
     prompts = []
     seen: set[int] = set()
-    history_bytes = shown_bytes = 0
-    at: int | None = None
-    for one, holder in zip(executed, held, strict=True):
-        if one.step.index != at:
-            at, history_bytes = one.step.index, shown_bytes
-        shown_bytes += trust.shown_bytes(one.call)
+    sized = history_bytes = 0
+    for place, holder in enumerate(held):
         if holder is None or holder.inference in seen:
             continue
         seen.add(holder.inference)
         tokens = trajectory.inferences[holder.inference].prompt_tokens
-        if tokens is not None:
-            prompts.append(trust.Prompt(tokens, history_bytes))
+        if tokens is None:
+            continue
+        before = place - executed[place].place
+        history_bytes += sum([trust.shown_bytes(one.call) for one in executed[sized:before]])
+        sized = max(sized, before)
+        prompts.append(trust.Prompt(tokens, history_bytes))
     return prompts
 
 

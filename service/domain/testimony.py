@@ -38,6 +38,8 @@ class CodeRule(NamedTuple):
     asks_model: bool
 
 
+STATED = ("execution_seconds", "inference_total", "inference_failure_count")
+"""What a sandbox states of a run and nobody decides later; status and success may be judged anew."""
 NOTHING = Testimony()
 NO_CODE = CodeRule(False, False, False)
 
@@ -116,7 +118,7 @@ def _not_scored(record: Mapping[str, Any], kind: ExecutionKind) -> Iterator[Cont
     if kind is ExecutionKind.LEGACY and is_other and record.get("agrees") not in (Agrees.FIRST, Agrees.BOTH):
         yield Contradiction.RELEASE_NOT_SCORED
     scored = record.get("scored")
-    if isinstance(scored, Mapping) and False in scored.values():
+    if isinstance(scored, Mapping) and any(scored.get(name) is False for name in STATED):
         yield Contradiction.REPORT_NOT_SCORED
 
 

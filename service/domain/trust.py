@@ -24,6 +24,9 @@ from service.domain.trajectory import (
     product_ids,
 )
 
+_UNREAD = frozenset({Defect.BAD_PROXY_CALL, Defect.BAD_STEP, Defect.MALFORMED_JSON})
+"""Defects that leave lines of the log out."""
+
 
 class Contradiction(StrEnum):
     """Two pieces of evidence that cannot both be true."""
@@ -98,15 +101,10 @@ def reported_inferences(trajectory: Trajectory, judgement: Judgement) -> int | N
 
 def search_backing(trajectory: Trajectory, calls: Sequence[ToolCall]) -> SearchBacking:
     """Compare the results that a trajectory shows with the searches logged around it, equal ones in order."""
-    asked: dict[str, list[int]] = {}
-    viewed: dict[tuple[str, ...], list[int]] = {}
-    for index, search in enumerate(trajectory.searches):
-        asked.setdefault(_asked_text(search.params), []).append(index)
-        if ids := product_ids(search.params):
-            viewed.setdefault(ids, []).append(index)
+    asked, viewed = _asked(trajectory.searches)
     listings = [search.product_ids for search in trajectory.searches if search.path.endswith("find_product")]
-    whole = None not in listings
-    listed: set[str] | None = None
+    listed = {name for ids in listings for name in ids or ()}
+    is_whole = None not in listings
     backed = unbacked = disagreeing = 0
     searches: dict[int, int | None] = {}
     logged = TOOLS[trajectory.kind].logged
@@ -120,14 +118,25 @@ def search_backing(trajectory: Trajectory, calls: Sequence[ToolCall]) -> SearchB
         if waiting:
             backed += 1
             searches[place] = waiting.pop(0) if len(waiting) > 1 else waiting[0]
-            if text and whole:
-                listed = listed or {name for ids in listings for name in ids or ()}
-                disagreeing += not listed.issuperset(result_ids(call.result))
+            disagreeing += bool(text) and is_whole and not listed.issuperset(listed_ids(call.result) or ())
         elif not text and {name for ids in viewed for name in ids}.issuperset(product_ids(arguments)):
             backed += 1
         else:
             unbacked += 1
     return SearchBacking(backed, unbacked, disagreeing, searches)
+
+
+def _asked(searches: Sequence[Search]) -> tuple[dict[str, list[int]], dict[tuple[str, ...], list[int]]]:
+    """Logged searches by their words and by the products they name."""
+    asked: dict[str, list[int]] = {}
+    viewed: dict[tuple[str, ...], list[int]] = {}
+    for index, search in enumerate(searches):
+        text = _asked_text(search.params)
+        if text:
+            asked.setdefault(text, []).append(index)
+        if ("product_ids" in search.params or "product_id" in search.params) and (ids := product_ids(search.params)):
+            viewed.setdefault(ids, []).append(index)
+    return asked, viewed
 
 
 def contradictions(
@@ -138,20 +147,15 @@ def contradictions(
         return ()  # no log was uploaded that could disagree
     reported = reported_inferences(trajectory, judgement)
     logged = len(trajectory.inferences)
-    found = {
-        Contradiction.INFERENCE_COUNT: reported is not None and logged != reported and log_whole(trajectory),
-        Contradiction.EXECUTION_TIME: _times_differ(trajectory.execution_seconds, judgement.execution_seconds, rule),
-        Contradiction.LOG_OUTLASTS_EXECUTION: _log_outlasts(trajectory, judgement, rule),
-        Contradiction.SEARCHES_NOT_LOGGED: bool(logged and backing.unbacked and not backing.backed),
-        Contradiction.RESULT_NOT_LOGGED: backing.disagreeing > 0,
-        Contradiction.REPLY_SIZE: any(
-            reply.completion_tokens is not None
-            and reply.content is not None
-            and len(reply.content) > rule.reply_bytes_per_token * (reply.completion_tokens + 1)
-            for reply in trajectory.inferences
-        ),
-    }
-    return tuple(name for name, holds in found.items() if holds)
+    found = (
+        (Contradiction.INFERENCE_COUNT, reported is not None and logged != reported and log_whole(trajectory)),
+        (Contradiction.EXECUTION_TIME, _times_differ(trajectory.execution_seconds, judgement.execution_seconds, rule)),
+        (Contradiction.LOG_OUTLASTS_EXECUTION, _log_outlasts(trajectory, judgement, rule)),
+        (Contradiction.SEARCHES_NOT_LOGGED, logged and backing.unbacked and not backing.backed),
+        (Contradiction.RESULT_NOT_LOGGED, backing.disagreeing),
+        (Contradiction.REPLY_SIZE, any([_is_oversized(reply, rule) for reply in trajectory.inferences])),
+    )
+    return tuple([name for name, holds in found if holds])
 
 
 def missing(
@@ -164,15 +168,15 @@ def missing(
     """The positive evidence that is absent."""
     query_bytes = len(trajectory.query or "")
     replies = [reply for reply in trajectory.inferences if not reply.failed and not reply.dropped]
-    found = {
-        Missing.COUNT: reported_inferences(trajectory, judgement) is None,
-        Missing.USAGE: any(reply.prompt_tokens is None or reply.completion_tokens is None for reply in replies),
-        Missing.SEARCHES: backing.unbacked > 0,
-        Missing.PROMPT_SIZE: any(not _has_room(one, query_bytes, rule.shown_share, rule) for one in prompts),
-        Missing.PROMPT_GROWTH: _grows(prompts, rule) is False,
-        Missing.WHOLE_LOG: not log_whole(trajectory),
-    }
-    return tuple(name for name, holds in found.items() if holds)
+    found = (
+        (Missing.COUNT, reported_inferences(trajectory, judgement) is None),
+        (Missing.USAGE, any([reply.prompt_tokens is None or reply.completion_tokens is None for reply in replies])),
+        (Missing.SEARCHES, backing.unbacked),
+        (Missing.PROMPT_SIZE, any([not _has_room(one, query_bytes, rule.shown_share, rule) for one in prompts])),
+        (Missing.PROMPT_GROWTH, _grows(prompts, rule) is False),
+        (Missing.WHOLE_LOG, not log_whole(trajectory)),
+    )
+    return tuple([name for name, holds in found if holds])
 
 
 def echoes(trajectory: Trajectory, prompts: Sequence[Prompt], rule: EvidenceRule) -> bool:
@@ -186,12 +190,12 @@ def result_ids(result: Any) -> set[str]:
     return set(listed_ids(result) or ())
 
 
-def listed_ids(result: Any) -> tuple[str, ...] | None:
+def listed_ids(result: Any) -> list[str] | None:
     """Product ids of a result that lists products, in its order; None for any other result."""
     if not isinstance(result, list):
         return None
-    ids = (product.get("product_id") for product in result if isinstance(product, dict))
-    return tuple([str(name) for name in ids if isinstance(name, str | int)])
+    ids = [product.get("product_id") for product in result if isinstance(product, dict)]
+    return [name if type(name) is str else str(name) for name in ids if isinstance(name, str | int)]
 
 
 def shown_bytes(call: ToolCall) -> int:
@@ -216,7 +220,13 @@ def _asked_text(params: dict[str, Any]) -> str:
 
 def log_whole(trajectory: Trajectory) -> bool:
     """Whether every line of the log could be read."""
-    return not {Defect.BAD_PROXY_CALL, Defect.BAD_STEP, Defect.MALFORMED_JSON}.intersection(trajectory.defects)
+    return not trajectory.defects or _UNREAD.isdisjoint(trajectory.defects)
+
+
+def _is_oversized(reply: Inference, rule: EvidenceRule) -> bool:
+    if reply.completion_tokens is None or reply.content is None:
+        return False
+    return len(reply.content) > rule.reply_bytes_per_token * (reply.completion_tokens + 1)
 
 
 def _times_differ(stated: float | None, reported: float | None, rule: EvidenceRule) -> bool:
@@ -233,8 +243,8 @@ def _log_outlasts(trajectory: Trajectory, judgement: Judgement, rule: EvidenceRu
     log: list[Inference | Search] = [*trajectory.inferences, *trajectory.searches]
     if seconds is None or not log:
         return False
-    start = min(line.timestamp_ms - line.duration_ms for line in log)
-    end = max(line.timestamp_ms for line in log)
+    start = min([line.timestamp_ms - line.duration_ms for line in log])
+    end = max([line.timestamp_ms for line in log])
     return (end - start) / 1000 > seconds * (1 + rule.time_share) + rule.time_slack_seconds
 
 
