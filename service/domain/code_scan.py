@@ -39,12 +39,14 @@ class FindingKind(StrEnum):
     """It runs text that the scan cannot read."""
 
 
-class Finding(msgspec.Struct, frozen=True, gc=False):
+class Finding(msgspec.Struct, frozen=True, gc=False, array_like=True, omit_defaults=True):
     """One thing found. `name` is a name of ours or of the log, never text of the source."""
 
     kind: FindingKind
     line: int
     name: str
+    file: int = 0
+    """Place of the file among the sources of an archive, in order of their names."""
 
 
 class CodeScan(msgspec.Struct, frozen=True, kw_only=True):
