@@ -55,7 +55,7 @@ def scan(source: bytes) -> CodeScan:
     """What a source, or an archive of sources, does with tools, models and the log."""
     found: list[Finding] = []
     read = 0
-    for number, text in enumerate(_files(source)):
+    for number, text in enumerate(files(source)):
         in_file = _read(text)
         if in_file is not None:
             read += 1
@@ -117,7 +117,7 @@ def _fits(tree: ast.Module) -> bool:
     return not level
 
 
-def _files(source: bytes) -> Iterable[bytes]:
+def files(source: bytes) -> Iterable[bytes]:
     """The sources in an archive, in order of their names; the bytes themselves where they are none."""
     if source[:4] == b"PK\x03\x04":
         return _unpacked(_zipped(source))

@@ -39,7 +39,7 @@ class FindingKind(StrEnum):
     """It runs text that the scan cannot read."""
 
 
-class Finding(msgspec.Struct, frozen=True, gc=False, array_like=True, omit_defaults=True):
+class Finding(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One thing found. `name` is a name of ours or of the log, never text of the source."""
 
     kind: FindingKind

@@ -3,8 +3,10 @@
 Append-only: a new state is a new row, and the filter judges the newest.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection
 from itertools import count
+from typing import Any
 
 import msgspec
 from sqlalchemy import func, select
@@ -26,7 +28,10 @@ def latest(session: Session, trajectory_ids: Collection[int]) -> dict[int, evide
     return {trajectory_id: msgspec.convert(body, evidence.Evidence) for trajectory_id, body in rows}
 
 
-def revise(session: Session, trajectory_id: int, change: Callable[[evidence.Evidence], evidence.Evidence]) -> bool:
+Change = Callable[[evidence.Evidence], evidence.Evidence]
+
+
+def revise(session: Session, trajectory_id: int, change: Change) -> bool:
     """Add the next state of a trajectory's evidence; returns whether it differs from the present one.
 
     Two who learn of something at once wait for each other, so that neither's word is lost. A state that was there
@@ -37,24 +42,40 @@ def revise(session: Session, trajectory_id: int, change: Callable[[evidence.Evid
         trajectory_id: whose evidence.
         change: the next state, given the present one. Called once, under the lock.
     """
-    locked = select(Trajectory.payload_sha256).where(Trajectory.trajectory_id == trajectory_id).with_for_update()
-    first_sha256 = session.scalar(locked)
-    present = latest(session, [trajectory_id])[trajectory_id]
-    following = msgspec.structs.replace(change(present), returns=present.returns)
-    if following.digest == present.digest:
-        return False
-    had = select(Evidence.evidence_digest).where(Evidence.trajectory_id == trajectory_id)
-    following = _unlike(following, set(session.scalars(had)))
-    session.execute(
-        insert(Evidence).values(
-            trajectory_id=trajectory_id,
-            evidence_digest=following.digest,
-            payload_sha256=following.payload_sha256 or first_sha256,
-            body=msgspec.to_builtins(following),
-            is_late=(following.judgement, following.payload_sha256) != (present.judgement, present.payload_sha256),
-        )
+    return revise_all(session, [trajectory_id], change) == 1
+
+
+def revise_all(session: Session, trajectory_ids: Collection[int], change: Change) -> int:
+    """Do to each of many what `revise` does to one; returns how many have a new state."""
+    locked = (
+        select(Trajectory.trajectory_id, Trajectory.payload_sha256)
+        .where(Trajectory.trajectory_id.in_(trajectory_ids))
+        .order_by(Trajectory.trajectory_id)  # all lock in one order, so that none waits for one who waits for it
+        .with_for_update()
     )
-    return True
+    first_sha256 = {number: sha256 for number, sha256 in session.execute(locked)}
+    had = defaultdict[int, set[str]](set)
+    digests = select(Evidence.trajectory_id, Evidence.evidence_digest)
+    for number, digest in session.execute(digests.where(Evidence.trajectory_id.in_(trajectory_ids))):
+        had[number].add(digest)
+    states = []
+    for number, present in sorted(latest(session, trajectory_ids).items()):
+        following = msgspec.structs.replace(change(present), returns=present.returns)
+        if following.digest != present.digest:
+            states.append(_row(number, present, _unlike(following, had[number]), first_sha256[number]))
+    if states:
+        session.execute(insert(Evidence), states)
+    return len(states)
+
+
+def _row(number: int, present: evidence.Evidence, following: evidence.Evidence, first_sha256: str) -> dict[str, Any]:
+    return {
+        "trajectory_id": number,
+        "evidence_digest": following.digest,
+        "payload_sha256": following.payload_sha256 or first_sha256,
+        "body": msgspec.to_builtins(following),
+        "is_late": (following.judgement, following.payload_sha256) != (present.judgement, present.payload_sha256),
+    }
 
 
 def _unlike(state: evidence.Evidence, digests: Collection[str]) -> evidence.Evidence:

@@ -3,11 +3,11 @@
 from sqlalchemy import exists, func, or_, select, text, update
 from sqlalchemy.orm import Session
 
-from service.store.models import CorpusRevision, Tombstone, Verdict
+from service.store.models import AgentLink, CorpusRevision, Tombstone, Verdict
 
 
 def open_revision(session: Session) -> int:
-    """The revision that new verdicts and tombstones join; it cannot be sealed before this transaction ends."""
+    """The revision that new verdicts, tombstones and links of agents join; it cannot be sealed before this transaction ends."""
     statement = select(CorpusRevision.revision).where(CorpusRevision.sealed_at.is_(None)).with_for_update(read=True)
     while True:
         # A writer that waited for a sealing finds the row it waited for closed, and asks again for the new one.
@@ -28,11 +28,12 @@ def seal(session: Session) -> int:
 
 
 def has_unsealed_rows(session: Session) -> bool:
-    """Whether verdicts or tombstones have been added since the last sealing."""
+    """Whether verdicts, tombstones or links of agents have been added since the last sealing."""
     open_number = select(CorpusRevision.revision).where(CorpusRevision.sealed_at.is_(None)).scalar_subquery()
     added = (
         exists().where(Verdict.revision == open_number),
         exists().where(Tombstone.revision == open_number),
+        exists().where(AgentLink.revision == open_number),
     )
     return bool(session.scalar(select(or_(*added))))
 

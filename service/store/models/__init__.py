@@ -2,6 +2,7 @@
 
 from service.store.models.base import Base
 from service.store.models.chain import Metagraph, MetagraphNeuron
+from service.store.models.code import AgentCodeScan, AgentLink, ComparedAgent, ScannedTrajectory
 from service.store.models.corpus import CorpusRevision, Evidence, Payload, Policy, Tombstone, Trajectory, Verdict
 from service.store.models.coverage import TrajectoryHistory
 from service.store.models.harvest import (
@@ -31,10 +32,13 @@ __all__ = [
     "IMPORTED",
     "AgentCode",
     "AgentCodeBytes",
+    "AgentCodeScan",
+    "AgentLink",
     "AgentVersion",
     "Base",
     "ClusterMember",
     "Clustering",
+    "ComparedAgent",
     "CorpusRevision",
     "EvaluationRun",
     "Evidence",
@@ -58,6 +62,7 @@ __all__ = [
     "Race",
     "RaceEntry",
     "Release",
+    "ScannedTrajectory",
     "SeedCommitment",
     "Snapshot",
     "SnapshotMark",

@@ -17,6 +17,7 @@ class LeaseName(StrEnum):
     SWEEP = "sweep"
     CHAIN = "chain"
     WATCH = "watch"
+    SCAN = "scan"
     CLUSTER = "cluster"
     PUBLICATION = "publication"
     """Assign and snapshot, which must not run beside each other: pools follow from what was published."""
