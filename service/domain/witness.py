@@ -216,7 +216,7 @@ def _asked(arguments: Mapping[str, str]) -> dict[str, str]:
     return {name: unquote_plus(unquote_plus(value)) for name, value in arguments.items() if value}
 
 
-def _claim(line: legacy_wire.WireProxyCall) -> Claim:
+def _claim(line: legacy_wire.Line) -> Claim:
     characters = line.response_length
     if characters is None and line.response:
         characters = _characters(line.response)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from service.domain import dialogues
 from service.domain.structure import Outcome, Reason
 from service.domain.trajectory import DEEPEST, Defect, ExecutionKind, parse
 from service.domain.wire import legacy as legacy_wire
@@ -75,20 +76,73 @@ values = st.recursive(
 
 
 @given(values, values, st.integers(0, 12))
-def test_the_fast_reader_reads_what_the_other_reads(arguments: Any, result: Any, levels: int) -> None:
-    """The fast one checks the depth as it reads; where it refuses, the other is asked."""
+def test_what_is_read_at_once_is_what_is_read_in_two_steps(arguments: Any, result: Any, levels: int) -> None:
+    """Reading at once checks the depth and reads replies and listings too; where it refuses, `decode` is asked."""
     call = {"name": "x", "parameters": {"a": arguments}, "result": json.loads(nested(levels)) if levels else result}
     payload = json.dumps([{"completion": {"message": {"think": "t", "tool_call": [call]}}}]).encode()
-    try:
-        wanted = legacy_wire._DIALOGUE.decode(payload)
-    except msgspec.MsgspecError:
-        with pytest.raises(msgspec.MsgspecError):
-            legacy_wire._SHALLOW.decode(payload)
-        return
-    steps, defects, is_shallow = legacy_wire.decode(payload)
-    assert (msgspec.to_builtins(steps), defects) == (msgspec.to_builtins(wanted), ())
+    read = legacy_wire.read(payload)
+    whole = legacy_wire.decode(payload)
+    assert (msgspec.to_builtins(read.steps), read.defects) == (msgspec.to_builtins(whole.steps), whole.defects)
     depth = max(depth_of(call["parameters"]), depth_of(call["result"]))
-    assert is_shallow is (depth <= legacy_wire.SHALLOW)
+    assert read.is_shallow is (depth <= legacy_wire.SHALLOW and not whole.defects and is_strict(payload))
+
+
+def is_strict(payload: bytes) -> bool:
+    try:
+        msgspec.json.decode(payload)
+    except msgspec.MsgspecError:
+        return False
+    return True
+
+
+responses = st.one_of(
+    values,
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "choices": st.lists(
+                st.fixed_dictionaries(
+                    {},
+                    optional={
+                        "message": st.fixed_dictionaries(
+                            {},
+                            optional={
+                                "content": st.none() | st.text(max_size=9) | st.integers(),
+                                "tool_calls": st.lists(
+                                    st.fixed_dictionaries(
+                                        {}, optional={"function": st.fixed_dictionaries({"arguments": values})}
+                                    ),
+                                    max_size=2,
+                                ),
+                            },
+                        )
+                    },
+                ),
+                max_size=2,
+            ),
+            "usage": st.none() | st.dictionaries(st.sampled_from(["prompt_tokens", "completion_tokens"]), numbers),
+        },
+    ),
+    st.lists(st.fixed_dictionaries({"product_id": st.text(max_size=5) | numbers | st.none()}), max_size=3),
+)
+lines = st.fixed_dictionaries(
+    {"path": st.sampled_from(["/inference/chat/completions", "/search/find_product", "/other"])},
+    optional={
+        "timestamp": st.integers(0, 10**12) | numbers,
+        "status_code": st.none() | st.just(200),
+        "response": responses,
+        "response_length": st.integers(0, 9),
+        "result_product_ids": st.lists(st.integers() | st.text(max_size=3), max_size=2),
+        "params": st.dictionaries(st.text(max_size=3), values, max_size=2),
+    },
+)
+
+
+@given(st.lists(lines.map(lambda line: {"timestamp": 1, **line}), max_size=4))
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_a_log_reads_the_same_at_once_and_in_two_steps(log: list[dict[str, Any]]) -> None:
+    payload = json.dumps([{"extra_info": {"query": "q", "proxy_calls": log}}]).encode()
+    assert dialogues.told(legacy_wire.read(payload).steps) == dialogues.told(legacy_wire.decode(payload).steps)
 
 
 def depth_of(value: Any) -> int:

@@ -3,7 +3,7 @@
 Only names and types of the wire, and how to read them when some are wrong; what they mean is `trajectory`'s business.
 """
 
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -13,34 +13,38 @@ LARGEST = 10**15
 """No time in ms and no count comes near; numbers beyond are wrong, and would overflow in arithmetic."""
 
 SHALLOW = 8
-"""Levels of a call's arguments and result that the fast reader takes; tools need some five."""
+"""Levels of lists and objects that `read` takes at once where any value may stand; tools need some five."""
 
 Count = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Number = Count | Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Wire = TypeVar("Wire")
+Free = TypeVar("Free")
+"""What stands where the format fixes no shape: any value, or one that is not nested deep."""
+Answer = TypeVar("Answer")
+"""What stands where the log holds a response: its bytes, or what they say."""
 
 
-class WireCall(msgspec.Struct, gc=False):
+class WireCall(msgspec.Struct, Generic[Free], gc=False):
     """One entry of `message.tool_call`."""
 
     name: str | None = None
-    parameters: dict[str, Any] | str | None = None
+    parameters: dict[str, Free] | str | None = None
     tool_call_id: str | None = None
-    result: Any = None
+    result: Free | None = None
 
 
-class WireMessage(msgspec.Struct, gc=False):
+class WireMessage(msgspec.Struct, Generic[Free], gc=False):
     """`completion.message`; absent keys are empty parts of the step."""
 
     think: str | None = None
-    tool_call: list[WireCall] | None = None
+    tool_call: list[WireCall[Free]] | None = None
     response: str | None = None
 
 
-class WireCompletion(msgspec.Struct, gc=False):
+class WireCompletion(msgspec.Struct, Generic[Free], gc=False):
     """`completion`; its `content` is rebuilt by code from `message` and is not read."""
 
-    message: WireMessage | None = None
+    message: WireMessage[Free] | None = None
 
 
 class WireRequest(msgspec.Struct, gc=False):
@@ -50,7 +54,7 @@ class WireRequest(msgspec.Struct, gc=False):
     tools: msgspec.Raw = msgspec.Raw(b"")
 
 
-class WireProxyCall(msgspec.Struct, gc=False):
+class WireProxyCall(msgspec.Struct, Generic[Free, Answer], gc=False):
     """One line of the proxy log."""
 
     path: str
@@ -58,55 +62,55 @@ class WireProxyCall(msgspec.Struct, gc=False):
     kind: str | None = None
     duration_ms: Number | None = None
     status_code: Count | None = None
-    params: dict[str, Any] | None = None
+    params: dict[str, Free] | None = None
     json_data: WireRequest | None = None
-    response: msgspec.Raw = msgspec.Raw(b"")
+    response: Answer = None  # type: ignore[assignment]
     response_truncated: bool | None = None
     response_length: Count | None = None
     result_product_ids: list[str | int] | None = None
 
 
-class WireExtra(msgspec.Struct, gc=False):
+class WireExtra(msgspec.Struct, Generic[Free, Answer], gc=False):
     """`extra_info`, set by the agent and filled up by the executor."""
 
     query: str | None = None
     timestamp: Number | None = None
     problem_id: str | None = None
     execution_time: Number | None = None
-    proxy_calls: list[WireProxyCall] | None = None
+    proxy_calls: list[WireProxyCall[Free, Answer]] | None = None
 
 
-class WireStep(msgspec.Struct, gc=False):
+class WireStep(msgspec.Struct, Generic[Free, Answer], gc=False):
     """One step of the dialogue."""
 
-    completion: WireCompletion | None = None
-    extra_info: WireExtra | None = None
+    completion: WireCompletion[Free] | None = None
+    extra_info: WireExtra[Free, Answer] | None = None
 
 
-class WireFunction(msgspec.Struct, gc=False):
+class WireFunction(msgspec.Struct, Generic[Free], gc=False):
     """`function` of a native tool call."""
 
     name: str | None = None
-    arguments: Any = None
+    arguments: Free | None = None
 
 
-class WireToolCall(msgspec.Struct, gc=False):
+class WireToolCall(msgspec.Struct, Generic[Free], gc=False):
     """One native tool call of a reply."""
 
-    function: WireFunction | None = None
+    function: WireFunction[Free] | None = None
 
 
-class WireReplyMessage(msgspec.Struct, gc=False):
+class WireReplyMessage(msgspec.Struct, Generic[Free], gc=False):
     """The assistant message of a reply."""
 
     content: str | None = None
-    tool_calls: list[WireToolCall] | None = None
+    tool_calls: list[WireToolCall[Free]] | None = None
 
 
-class WireChoice(msgspec.Struct, gc=False):
+class WireChoice(msgspec.Struct, Generic[Free], gc=False):
     """One choice of a reply."""
 
-    message: WireReplyMessage | None = None
+    message: WireReplyMessage[Free] | None = None
 
 
 class WireUsage(msgspec.Struct, gc=False):
@@ -116,10 +120,10 @@ class WireUsage(msgspec.Struct, gc=False):
     completion_tokens: Count | None = None
 
 
-class WireReply(msgspec.Struct, gc=False):
+class WireReply(msgspec.Struct, Generic[Free], gc=False):
     """An OpenAI chat completion."""
 
-    choices: list[WireChoice] | None = None
+    choices: list[WireChoice[Free]] | None = None
     usage: WireUsage | None = None
 
 
@@ -129,43 +133,46 @@ class WireProduct(msgspec.Struct, gc=False):
     product_id: str | int | None = None
 
 
+Step = WireStep[Any, Any]
+Line = WireProxyCall[Any, Any]
+"""With everything in them, however it was read."""
+
+
 class Dialogue(NamedTuple):
     """What could be read of a payload."""
 
-    steps: list[WireStep]
+    steps: list[Step]
     defects: tuple[Defect, ...]
     is_shallow: bool = False
-    """No call's arguments or result nest more than `SHALLOW` levels; False where that was not looked at."""
+    """No value nests more than `SHALLOW` levels; False where that was not looked at."""
 
 
-def _shallow_step() -> Any:
-    """`WireStep`, but for calls whose values nest more than `SHALLOW` levels: the reader tells as it reads."""
+def _readable_at_once() -> Any:
+    """The type of a whole dialogue, replies and listings included, as long as no value nests deep."""
     value = bounded(SHALLOW)
-    of_call = [("parameters", dict[str, value] | str | None, None), ("result", value, None)]  # type: ignore[valid-type]
-    call = msgspec.defstruct("ShallowCall", of_call, bases=(WireCall,), gc=False)
-    of_message = [("tool_call", list[call] | None, None)]  # type: ignore[valid-type]
-    message = msgspec.defstruct("ShallowMessage", of_message, bases=(WireMessage,), gc=False)
-    completion = msgspec.defstruct(
-        "ShallowCompletion", [("message", message | None, None)], bases=(WireCompletion,), gc=False
-    )
-    return msgspec.defstruct("ShallowStep", [("completion", completion | None, None)], bases=(WireStep,), gc=False)
+    answer = WireReply[value] | list[WireProduct] | None  # type: ignore[valid-type]
+    return list[WireStep[value, answer]]  # type: ignore[valid-type]
 
 
-_SHALLOW = msgspec.json.Decoder(list[_shallow_step()])  # type: ignore[misc]
-_DIALOGUE = msgspec.json.Decoder(list[WireStep])
-_STEP = msgspec.json.Decoder(WireStep)
-_CALL = msgspec.json.Decoder(WireCall)
-_PROXY_CALL = msgspec.json.Decoder(WireProxyCall)
-_REPLY = msgspec.json.Decoder(WireReply)
+_AT_ONCE = msgspec.json.Decoder(_readable_at_once())
+_DIALOGUE = msgspec.json.Decoder(list[WireStep[Any, msgspec.Raw]])
+_STEP = msgspec.json.Decoder(WireStep[Any, msgspec.Raw])
+_CALL = msgspec.json.Decoder(WireCall[Any])
+_PROXY_CALL = msgspec.json.Decoder(WireProxyCall[Any, msgspec.Raw])
+_REPLY = msgspec.json.Decoder(WireReply[Any])
 _PRODUCTS = msgspec.json.Decoder(list[WireProduct])
 
 
-def decode(payload: bytes) -> Dialogue:
-    """Read a dialogue: strictly and fast, or step by step when something is wrong. Never raises."""
+def read(payload: bytes) -> Dialogue:
+    """Read a dialogue and the responses in its log: in one go, or as `decode` does. Never raises."""
     try:
-        return Dialogue(_SHALLOW.decode(payload), (), is_shallow=True)
+        return Dialogue(_AT_ONCE.decode(payload), (), is_shallow=True)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
-        pass
+        return decode(payload)
+
+
+def decode(payload: bytes) -> Dialogue:
+    """Read a dialogue, responses left as bytes: strictly, or step by step when something is wrong. Never raises."""
     try:
         return Dialogue(_DIALOGUE.decode(payload), ())
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
@@ -179,29 +186,33 @@ def decode(payload: bytes) -> Dialogue:
     return Dialogue(steps, tuple(found))
 
 
-def step(item: object) -> WireStep | None:
+def step(item: object) -> Step | None:
     """The step, where every known part of it has its type; else None."""
     return _strict(_STEP, item)
 
 
-def reply(raw: msgspec.Raw) -> WireReply | None:
-    """The chat completion in a logged response; None when it is none."""
+def reply(answer: object) -> WireReply[Any] | None:
+    """The chat completion in a logged response, whether it was read or left as bytes; None when it is none."""
+    if isinstance(answer, WireReply):
+        return answer
     try:
-        return _REPLY.decode(raw)
+        return _REPLY.decode(answer) if isinstance(answer, msgspec.Raw) else None
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
 
 
-def listed_ids(raw: msgspec.Raw) -> tuple[str, ...] | None:
-    """Product ids in a logged search response; None when it is no list of products."""
+def listed_ids(answer: object) -> tuple[str, ...] | None:
+    """Product ids in a logged search response, likewise; None when it is no list of products."""
     try:
-        products = _PRODUCTS.decode(raw)
+        products = _PRODUCTS.decode(answer) if isinstance(answer, msgspec.Raw) else answer
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
-    return tuple(str(product.product_id) for product in products if product.product_id is not None)
+    if not isinstance(products, list):
+        return None
+    return tuple([str(product.product_id) for product in products if product.product_id is not None])
 
 
-def _salvaged_step(item: object, found: Found) -> WireStep | None:
+def _salvaged_step(item: object, found: Found) -> Step | None:
     whole = step(item)
     if whole is not None:
         return whole
@@ -210,7 +221,7 @@ def _salvaged_step(item: object, found: Found) -> WireStep | None:
         return None
     completion = item.get("completion")
     message = completion.get("message") if isinstance(completion, dict) else None
-    read = WireMessage()
+    read: WireMessage[Any] = WireMessage()
     if isinstance(message, dict):
         calls = message.get("tool_call")
         calls = calls if isinstance(calls, list) else []
@@ -222,7 +233,7 @@ def _salvaged_step(item: object, found: Found) -> WireStep | None:
     return WireStep(WireCompletion(read), _salvaged_extra(item.get("extra_info"), found))
 
 
-def _salvaged_extra(extra: object, found: Found) -> WireExtra:
+def _salvaged_extra(extra: object, found: Found) -> WireExtra[Any, Any]:
     if not isinstance(extra, dict):
         return WireExtra()
     logged = extra.get("proxy_calls")

@@ -1,0 +1,69 @@
+"""The tools of each kind of execution: what they are for, and which products a call names. Reads no payload."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from service.domain.wire.lenient import storable
+
+LIST_KEYS = ("product_ids", "product_id")
+
+
+class ExecutionKind(StrEnum):
+    """Which harness ran the agent; it decides the wire format and what evidence can exist."""
+
+    LEGACY = "legacy_shoppingbench"
+    ENVPACK = "envpack"
+    ATIF = "atif"
+    """Of an imported file: no harness is known, and nothing but the document."""
+    MESSAGES = "messages"
+    """The same of a chat row."""
+
+
+class ToolRoles(NamedTuple):
+    """What the tools of one execution kind are for; tools of other names are for none of it."""
+
+    search: frozenset[str]
+    """They list products."""
+    view: frozenset[str]
+    """They show products again: those that their arguments name, or those left under one more condition."""
+    answer: frozenset[str]
+    """They name the products an agent settled on."""
+    logged: frozenset[str] = frozenset()
+    """Their every call asks the catalogue through the client whose log the payload holds."""
+
+
+IMPORTED_TOOLS = ToolRoles(
+    search=frozenset({"find_product", "search", "filter"}),
+    view=frozenset({"view_product_information", "filter"}),
+    answer=frozenset({"recommend_product", "place_test_order"}),
+)
+"""Those of both harnesses: a file of either may be imported."""
+
+TOOLS: Mapping[ExecutionKind, ToolRoles] = {
+    ExecutionKind.LEGACY: ToolRoles(
+        search=frozenset({"find_product"}),
+        view=frozenset({"view_product_information"}),
+        answer=frozenset({"recommend_product"}),
+        logged=frozenset({"find_product", "view_product_information"}),
+    ),
+    ExecutionKind.ENVPACK: ToolRoles(
+        search=frozenset({"search", "filter"}),
+        view=frozenset({"filter"}),
+        answer=frozenset({"place_test_order"}),
+    ),
+    ExecutionKind.ATIF: IMPORTED_TOOLS,
+    ExecutionKind.MESSAGES: IMPORTED_TOOLS,
+}
+"""The published tools. Episodes have none to view one product: their searches show whole listings."""
+
+
+def product_ids(arguments: dict[str, Any] | str) -> tuple[str, ...]:
+    """Ids named by a call's arguments, which agents write as "a,b", as ["a", "b"] or as a number."""
+    if isinstance(arguments, str):
+        return ()
+    named = next((arguments[key] for key in LIST_KEYS if arguments.get(key)), "")
+    parts = named if isinstance(named, list) else str(named).split(",")
+    ids = dict.fromkeys([storable(str(part).strip()) for part in parts if isinstance(part, (str, int))])
+    ids.pop("", None)
+    return tuple(ids)
