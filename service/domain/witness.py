@@ -1,4 +1,4 @@
-"""Compare the requests that a trajectory claims with those that the validator's proxy served. Changes no verdict.
+"""Compare the requests that a trajectory claims with those that the validator's proxy served. Judges no trajectory.
 
 A line of the proxy's log names no run: it fits a claim by path, arguments, status, size and time. Where others ran at
 the same time and could have made the same request, a fit proves less, and is called ambiguous.
