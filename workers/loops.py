@@ -18,7 +18,7 @@ from service.errors import SluiceError
 from service.store.engine import reading
 from service.store.harvest import walks
 from service.store.work.leases import LeaseName
-from workers import agent_code, chain, history, watch
+from workers import agent_code, chain, history, scanning, watch
 from workers.context import Context
 from workers.leadership import held
 from workers.marking import mark
@@ -77,7 +77,11 @@ def sweep_once(context: Context) -> bool:
 
 def loops(settings: Settings) -> tuple[Loop, ...]:
     """The loops of one worker process."""
-    always = (Loop(LeaseName.SUBSCRIBE, Subscriber()), Loop(LeaseName.SWEEP, sweep_once, rest_share=4.0))
+    always = (
+        Loop(LeaseName.SUBSCRIBE, Subscriber()),
+        Loop(LeaseName.SWEEP, sweep_once, rest_share=4.0),
+        Loop(LeaseName.SCAN, scanning.follow, rest_share=4.0),
+    )
     asked_for = (
         *([Loop(LeaseName.CHAIN, chain.follow)] if settings.subtensor else ()),
         *([Loop(LeaseName.WATCH, watch.follow)] if watch.is_wanted(settings) else ()),

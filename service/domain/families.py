@@ -4,7 +4,7 @@ A family is the unit of independence: what its members say counts once. Links by
 only keep copies from filling a problem's places. Families only ever grow together: a link is never taken back.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -50,12 +50,22 @@ class CodePair(NamedTuple):
     """The larger of Jaccard similarity and containment in the smaller."""
 
 
-class Behaviour(NamedTuple):
-    """What one agent version did at one problem: its calls and think texts, as a digest."""
+class CodedAgent(NamedTuple):
+    """An agent version whose code is known."""
 
     version: str
-    problem_id: str
-    digest: str
+    family: str
+    code_sha256: str
+
+
+class Link(NamedTuple):
+    """Two families that are one, and the versions that show it; `family_a < family_b`."""
+
+    family_a: str
+    family_b: str
+    version_a: str
+    version_b: str
+    similarity: float
 
 
 def near_code(sketches: Sequence[Sketch], new: Iterable[int], rule: FamilyRule) -> Iterator[CodePair]:
@@ -85,56 +95,79 @@ def near_code(sketches: Sequence[Sketch], new: Iterable[int], rule: FamilyRule) 
                 yield CodePair(min(place, int(other)), max(place, int(other)), similarity)
 
 
-NEIGHBOURS = 16
-"""Versions that did the same at a problem, with which each is compared: copies of copies are found through others."""
+class Kin:
+    """Families that are one another's, as links join them. Independent of the order of links."""
 
+    def __init__(self, links: Iterable[tuple[str, str]] = ()) -> None:
+        self._parent: dict[str, str] = {}
+        for one, other in links:
+            self.join(one, other)
 
-def alike_in_behaviour(behaviours: Iterable[Behaviour], rule: FamilyRule) -> list[tuple[str, str]]:
-    """Pairs of versions that did the same on nearly all of the problems they share, sorted.
+    def root(self, family: str) -> str:
+        """What the whole family is called: its member that sorts first."""
+        parent = self._parent
+        while (above := parent.setdefault(family, family)) != family:
+            parent[family] = parent[above]
+            family = above
+        return family
 
-    Where many did the same at a problem, each is compared with those next to it, so that the cost is that of the
-    behaviours. A version that did several things at a problem did the same as another if it did any of its.
-    """
-    problems: defaultdict[str, set[str]] = defaultdict(set)
-    same: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for one in behaviours:
-        problems[one.version].add(one.problem_id)
-        same[one.problem_id, one.digest].add(one.version)
-    agreed: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for (problem_id, _), versions in same.items():
-        ordered = sorted(versions)
-        for place, version in enumerate(ordered):
-            for other in ordered[place + 1 : place + 1 + NEIGHBOURS]:
-                agreed[version, other].add(problem_id)
-    found = []
-    for (version, other), at in agreed.items():
-        if len(at) >= rule.same_share * rule.shared_problems:
-            shared = len(problems[version] & problems[other])
-            if shared >= rule.shared_problems and len(at) >= rule.same_share * shared:
-                found.append((version, other))
-    return sorted(found)
+    def join(self, one: str, other: str) -> bool:
+        """Join two; returns whether they were apart."""
+        low, high = sorted((self.root(one), self.root(other)))
+        self._parent[high] = low
+        return low != high
+
+    def names(self) -> dict[str, str]:
+        """What every family that was named is called."""
+        return {family: self.root(family) for family in sorted(self._parent)}
 
 
 def joined(families: Iterable[str], links: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The family that each is part of once all links are drawn, named after its member that sorts first.
+    """What each family is called once all links are drawn, those included that only a link names."""
+    kin = Kin(links)
+    for family in families:
+        kin.root(family)
+    return kin.names()
 
-    Independent of the order and repetition of both. A link of one that is not among `families` joins what it names.
+
+def code_links(
+    agents: Sequence[CodedAgent],
+    sketches: Mapping[str, Sketch],
+    new: Iterable[str],
+    known: Iterable[tuple[str, str]],
+    rule: FamilyRule,
+) -> list[Link]:
+    """Links that join families whose code is the same or nearly so, where none does already.
+
+    Args:
+        agents: every version with code.
+        sketches: of every source, by sha256.
+        new: versions that were never compared with the others.
+        known: pairs of families that links join already.
+        rule: how alike code must be.
+
+    Returns:
+        No more links than it takes: what is one family through others is not linked again.
     """
-    parent: dict[str, str] = {family: family for family in families}
+    kin, found = Kin(known), []
+    order, holders = sorted(sketches), defaultdict[str, list[CodedAgent]](list)
+    for agent in sorted(agents):
+        holders[agent.code_sha256].append(agent)
+    fresh = set(new)
+    changed = [sha256 for sha256 in order if any(agent.version in fresh for agent in holders[sha256])]
+    for sha256 in changed:
+        for agent in holders[sha256][1:]:
+            found += _link(kin, holders[sha256][0], agent, 1.0)
+    place = {sha256: number for number, sha256 in enumerate(order)}
+    for pair in near_code([sketches[one] for one in order], [place[one] for one in changed], rule):
+        ones, others = holders[order[pair.a]], holders[order[pair.b]]
+        if ones and others:
+            found += _link(kin, ones[0], others[0], pair.similarity)
+    return found
 
-    def root(family: str) -> str:
-        parent.setdefault(family, family)
-        while parent[family] != family:
-            parent[family] = parent[parent[family]]
-            family = parent[family]
-        return family
 
-    for one, other in links:
-        low, high = sorted((root(one), root(other)))
-        parent[high] = low
-    return {family: root(family) for family in sorted(parent)}
-
-
-def sizes(family_of: Mapping[str, str]) -> dict[str, int]:
-    """Number of members by family."""
-    return dict(Counter(family_of.values()))
+def _link(kin: Kin, one: CodedAgent, other: CodedAgent, similarity: float) -> list[Link]:
+    if not kin.join(one.family, other.family):
+        return []
+    first, last = sorted((one, other), key=lambda agent: agent.family)
+    return [Link(first.family, last.family, first.version, last.version, similarity)]

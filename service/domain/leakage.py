@@ -11,6 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from service.domain.canonical import digest
+from service.domain.families import FAMILIES_1, FamilyRule
 from service.domain.near_pairs import near_pairs
 from service.domain.queries import QueryRule, normalise
 
@@ -69,6 +70,8 @@ class LeakPlan:
     winner_share: float = 0.5
     """A winner's id must be given by more than this share of the winning families."""
     queries: QueryRule = field(default_factory=QueryRule)
+    families: FamilyRule = FAMILIES_1
+    """Which agents are one family, whose word counts once."""
 
     @property
     def digest(self) -> str:

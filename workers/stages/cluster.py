@@ -11,7 +11,7 @@ from service.domain.leakage import LeakPlan, ProblemFacts
 from service.domain.problems import FamilyReport, PublishedProblem, describe
 from service.domain.records import gold_kind
 from service.store import policies
-from service.store.corpus import revisions
+from service.store.corpus import families, revisions
 from service.store.engine import reading, transaction
 from service.store.release import clusters
 from service.store.release.clusters import EdgeRow, MemberRow
@@ -66,7 +66,8 @@ def _sealed_revision(context: Context) -> int | None:
 
 def _facts(session: Session, plan: LeakPlan, rules_digest: str, revision: int) -> list[ProblemFacts]:
     reports: dict[str, list[FamilyReport]] = defaultdict(list)
-    for report in clusters.reports(session, rules_digest, revision):
+    merged = families.merged(session, plan.families.digest, revision)
+    for report in clusters.reports(session, rules_digest, revision, merged):
         reports[report.problem_id].append(FamilyReport(*report[1:]))
     return [
         describe(PublishedProblem(*problem), reports[problem.problem_id], plan)

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from service.domain.audit import AuditReport, AuditRow, audit
 from service.domain.candidates import Candidate, candidate
+from service.domain.likeness import Behaviour, alike, behaviour
 from service.domain.manifest import Manifest, build_manifest
 from service.domain.records import build_row, row_id
 from service.domain.selection import select
@@ -55,7 +56,7 @@ def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
             undecided = pools.undecided(session, context.policies.spec.digest)
             if undecided is None:
                 return []
-            scope = Scope(context.policies.rules.digest, *undecided)
+            scope = Scope(context.policies.rules.digest, *undecided, context.policies.leaks.families.digest)
             choice = _choose(session, context, scope)
             with context.files.draft() as draft:
                 written = _write(session, context, scope, choice, draft)
@@ -69,6 +70,7 @@ def _choose(session: Session, context: Context, scope: Scope) -> Choice:
     by_pool: Counter[str] = Counter()
     ids: dict[str, int] = {}
     candidates: list[Candidate] = []
+    did: list[Behaviour] = []
     for row in snapshots.judged(session, scope, Outcome.KEPT):
         by_pool[row.pool] += 1
         if row.pool in set(Split):
@@ -86,7 +88,8 @@ def _choose(session: Session, context: Context, scope: Scope) -> Choice:
                     tombstoned=row.tombstone is not None,
                 )
             )
-    selection = select(candidates, context.policies.selection)
+            did.append(behaviour(row.agent_version_id, row.family, row.problem_id, trajectory))
+    selection = select(alike(candidates, did, context.policies.leaks.families), context.policies.selection)
     verdicts = snapshots.funnel(session, scope.rules_digest, scope.revision)
     funnel = {
         "trajectories": sum(verdicts.values()),

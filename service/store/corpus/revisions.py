@@ -7,7 +7,7 @@ from service.store.models import AgentLink, CorpusRevision, Tombstone, Verdict
 
 
 def open_revision(session: Session) -> int:
-    """The revision that new verdicts, tombstones and links of agents join; it cannot be sealed before this transaction ends."""
+    """The revision that new verdicts, tombstones and links join; it cannot be sealed before this transaction ends."""
     statement = select(CorpusRevision.revision).where(CorpusRevision.sealed_at.is_(None)).with_for_update(read=True)
     while True:
         # A writer that waited for a sealing finds the row it waited for closed, and asks again for the new one.

@@ -59,4 +59,4 @@ class ComparedAgent(Base):
 
     agent_version_id: Mapped[str] = mapped_column(ForeignKey("agent_versions.agent_version_id"), primary_key=True)
     rule_digest: Mapped[str] = mapped_column(primary_key=True)
-    """Of the rule and the scanner whose sketches were compared."""
+    """Of the `domain.families.FamilyRule`."""

@@ -77,8 +77,12 @@ def facts_known(session: Session) -> int:
     return session.scalar(select(sum(map(func.count, facts[1:]), func.count(facts[0])))) or 0
 
 
-def reports(session: Session, rules_digest: str, revision: int) -> Iterable[Report]:
+def reports(
+    session: Session, rules_digest: str, revision: int, merged: Mapping[str, str] | None = None
+) -> Iterable[Report]:
     """Distinct (query, answer) that each family reports of each problem, contradicted trajectories left out.
+
+    `merged` says what families are called that are one with others; those share their reports.
 
     What SN15 no longer counts is still known: a tombstone must not undo a tie between problems.
     """
@@ -96,7 +100,7 @@ def reports(session: Session, rules_digest: str, revision: int) -> Iterable[Repo
         .order_by(Trajectory.problem_id, AgentVersion.family)
     )
     for problem_id, family, query, answer, won, is_hearsay in rows:
-        yield Report(problem_id, family, query, tuple(answer), won, is_hearsay)
+        yield Report(problem_id, (merged or {}).get(family, family), query, tuple(answer), won, is_hearsay)
 
 
 def save(

@@ -1,6 +1,6 @@
 """Snapshots and release decisions as stored, and the judged rows a snapshot chooses from. Chooses nothing itself."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import zstandard
@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from service.domain.provenance import Trust
 from service.store.copying import copy_missing
+from service.store.corpus import families
 from service.store.corpus.tombstones import entombed
 from service.store.corpus.verdicts import current
 from service.store.models import (
@@ -38,6 +39,7 @@ class Scope(NamedTuple):
     revision: int
     clustering_id: int
     assignment_id: int
+    family_rule_digest: str
 
 
 class JudgedRow(NamedTuple):
@@ -51,6 +53,7 @@ class JudgedRow(NamedTuple):
     """Why the trajectory does not count; None when it does."""
     agent_version_id: str
     family: str
+    """What its family is called at the scope's revision."""
     miner_hotkey: str | None
     problem_id: str
     category: str
@@ -88,17 +91,24 @@ class NewRow(NamedTuple):
 def judged(session: Session, scope: Scope, outcome: str) -> Iterator[JudgedRow]:
     """Trajectories with one outcome, in order of id, read in small batches."""
     statement = _judged(scope).where(Verdict.outcome == outcome).order_by(Trajectory.trajectory_id)
+    merged = families.merged(session, scope.family_rule_digest, scope.revision)
     for row in session.execute(statement.execution_options(yield_per=LOAD_BATCH)):
-        yield JudgedRow._make(row)
+        yield _row(row, merged)
 
 
 def judged_by_id(session: Session, scope: Scope, trajectory_ids: Sequence[int]) -> Iterator[JudgedRow]:
     """The trajectories named, in the order they are named, read in small batches."""
+    merged = families.merged(session, scope.family_rule_digest, scope.revision)
     for start in range(0, len(trajectory_ids), LOAD_BATCH):
         batch = trajectory_ids[start : start + LOAD_BATCH]
         rows = session.execute(_judged(scope).where(Trajectory.trajectory_id.in_(batch)))
-        found = {row.trajectory_id: JudgedRow._make(row) for row in rows}
+        found = {row.trajectory_id: _row(row, merged) for row in rows}
         yield from (found[trajectory_id] for trajectory_id in batch)
+
+
+def _row(row: Iterable[Any], merged: Mapping[str, str]) -> JudgedRow:
+    judged_row = JudgedRow._make(row)
+    return judged_row._replace(family=merged.get(judged_row.family, judged_row.family))
 
 
 def _judged(scope: Scope) -> Select[*tuple[Any, ...]]:

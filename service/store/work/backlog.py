@@ -9,7 +9,8 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from service.store.corpus import revisions, verdicts
+from service.domain.code_scan import SCANNER_VERSION
+from service.store.corpus import code_scans, families, revisions, verdicts
 from service.store.harvest import ledger
 from service.store.models import Clustering
 from service.store.release import clusters, pools
@@ -23,6 +24,13 @@ def items_due(session: Session, now: datetime, limit: int) -> Sequence[int]:
 def trajectories_unjudged(session: Session, rules_digest: str, limit: int) -> Sequence[int]:
     """Filter: trajectory ids to judge."""
     return verdicts.unjudged(session, rules_digest, limit)
+
+
+def code_due(session: Session, family_rule_digest: str) -> bool:
+    """Scan: whether code is unscanned, not yet evidence of a trajectory, or not compared with that of others."""
+    return code_scans.anything_due(session, SCANNER_VERSION) or bool(
+        families.uncompared(session, SCANNER_VERSION, family_rule_digest)
+    )
 
 
 def clustering_due(session: Session, leak_plan_digest: str, rules_digest: str) -> bool:

@@ -22,11 +22,13 @@ class Progress:
     clustering_due: bool
     assignment_due: bool
     release_due: bool
+    code_due: bool = False
+    """Released code has not been scanned, or has not become evidence of every trajectory it is about."""
 
     @property
     def harvested(self) -> bool:
         """Whether the source has nothing more to give for now, and everything it gave has been judged."""
-        return not (self.walking or self.items_pending or self.unjudged)
+        return not (self.walking or self.items_pending or self.code_due or self.unjudged)
 
     @property
     def idle(self) -> bool:
@@ -43,4 +45,5 @@ def progress(session: Session, policies: Policies, now: datetime) -> Progress:
         clustering_due=backlog.clustering_due(session, policies.leaks.digest, policies.rules.digest),
         assignment_due=backlog.assignment_due(session, policies.pools.digest),
         release_due=backlog.release_due(session, policies.spec.digest),
+        code_due=backlog.code_due(session, policies.leaks.families.digest),
     )
