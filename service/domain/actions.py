@@ -50,6 +50,8 @@ class Inference(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     duration_ms: float = 0.0
     model: str | None = None
     content: str | None = None
+    reasoning: str | None = None
+    """What the model thought, where its server tells that apart from what it said."""
     native_calls: tuple[NativeCall, ...] = ()
     dropped: bool = False
     """The log keeps no reply over 2,000 characters: only its length."""

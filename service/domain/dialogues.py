@@ -77,6 +77,7 @@ def _inference(line: wire.Line) -> Inference:
         duration_ms=line.duration_ms or 0.0,
         model=request.model if request else None,
         content=message.content if message else None,
+        reasoning=_reasoning(message) if message else None,
         native_calls=_native(message) if message and message.tool_calls else (),
         dropped=message is None and (cut or line.status_code is not None),
         response_length=line.response_length,
@@ -85,6 +86,11 @@ def _inference(line: wire.Line) -> Inference:
         failed=message is None and not cut and line.status_code is None,
         offered_tools=bool(request and request.tools),
     )
+
+
+def _reasoning(message: "wire.WireReplyMessage[object]") -> str | None:
+    thoughts = message.reasoning_content or message.reasoning
+    return thoughts if isinstance(thoughts, str) and thoughts else None
 
 
 def _native(message: "wire.WireReplyMessage[object]") -> tuple[NativeCall, ...]:

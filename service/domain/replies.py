@@ -47,19 +47,19 @@ class ReplyCalls(NamedTuple):
 
 
 def calls_in(reply: Inference) -> ReplyCalls:
-    """Calls a reply holds: its native `tool_calls`, then those in its text that are not the same again."""
-    content = reply.content
+    """Calls a reply holds: its native `tool_calls`, then those in its text that are not the same again.
+
+    Thoughts that a server tells apart are read for calls only where the model said nothing else.
+    """
+    content, thoughts = reply.content, reply.reasoning
     native = tuple([NativeCall(call.name, decoded(call.arguments)) for call in reply.native_calls])
-    if not content:
-        return ReplyCalls(native)
-    if OPENING in content:
-        calls, rest, broken = tagged(content)
-        if broken:
-            rest = f"{rest}\n{broken}"
-    elif native:
-        return ReplyCalls(native, rest=content)
-    else:
-        (calls, rest, _), broken = loose(content), ""
+    if thoughts and not native and not (content and content.strip()):
+        content, thoughts = thoughts, None
+    if not content or (native and OPENING not in content):
+        return ReplyCalls(native, rest="\n".join(text for text in (content, thoughts) if text))
+    calls, rest, broken = tagged(content) if OPENING in content else loose(content)
+    if broken or thoughts:
+        rest = "\n".join(text for text in (rest, broken, thoughts) if text)
     if native:
         known = {call_key(call.name, call.arguments) for call in native}
         calls = [*native, *(call for call in calls if call_key(call.name, call.arguments) not in known)]

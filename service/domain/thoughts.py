@@ -36,7 +36,7 @@ def think_sources(trajectory: Trajectory, may_be_missing: Callable[[Step], bool]
         trajectory: what happened.
         may_be_missing: whether a reply that led to a step may be missing from the log.
     """
-    said = " ".join([reply.content for reply in trajectory.inferences if reply.content])
+    said = " ".join([text for reply in trajectory.inferences for text in (reply.content, reply.reasoning) if text])
     plain: str | None = None
     sources: list[ThinkSource | None] = []
     for step in trajectory.steps:

@@ -334,6 +334,18 @@ def test_think_text_that_was_spelled_as_json_on_its_way_is_near(text: str):
     assert think(run) == ["near_verbatim"]
 
 
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_think_text_of_a_model_that_thinks_natively_is_its_own(name: str):
+    run = Run()
+    run.reply(None, native=[FIND])
+    run.log[0]["response"]["choices"][0]["message"][name] = "I look for bags."
+    run.step("I look for bags.", FIND)
+    assert think(run) == ["verbatim"]
+    run.log[0]["response"]["choices"][0]["message"][name] = ["of no known type"]
+    assert think(run) == ["not_said"]
+    assert issued(run) == [("model", "reply_holds_call")]
+
+
 def test_think_text_is_unknown_where_its_reply_may_be_missing():
     run = Run()
     run.step("Before.", FIND)

@@ -130,6 +130,15 @@ def test_native_calls_come_first_and_the_same_in_text_is_not_a_second_one():
     assert said(None, native).calls == (NativeCall(*FIND),)
 
 
+@pytest.mark.parametrize("content", [None, "", "\n"])
+def test_thoughts_that_a_server_tells_apart_are_read_for_calls_where_nothing_else_is_said(content: str | None):
+    thoughts = f'I look.\n<tool_call>{{"name": "find_product", "arguments": {ARGUMENTS}}}</tool_call>'
+    assert calls_in(Inference(timestamp_ms=0, content=content, reasoning=thoughts)).calls == (NativeCall(*FIND),)
+    beside = calls_in(Inference(timestamp_ms=0, content="I look.", reasoning=thoughts))
+    assert beside.calls == ()
+    assert opens(beside.rest, *FIND)
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

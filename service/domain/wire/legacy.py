@@ -101,9 +101,11 @@ class WireToolCall(msgspec.Struct, Generic[Free], gc=False):
 
 
 class WireReplyMessage(msgspec.Struct, Generic[Free], gc=False):
-    """The assistant message of a reply."""
+    """The assistant message of a reply. Servers disagree on what they call the thoughts, and of what type they are."""
 
     content: str | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
     tool_calls: list[WireToolCall[Free]] | None = None
 
 
