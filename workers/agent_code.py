@@ -51,7 +51,7 @@ def collect(context: Context) -> int:
 
 
 def _note(target: CodeTarget, refused: Refused, context: Context) -> Note:
-    note = note_of(refused, target.attempts, context.now())
+    note = note_of(refused, target.reason, target.attempts, context.now())
     if refused.reason is not Refusal.NOT_RELEASED:
         return note
     announced = _announced(target, context)

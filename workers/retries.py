@@ -1,6 +1,7 @@
 """Whether and when to ask again for what was refused or withheld: one table, applied to values. Asks nothing itself."""
 
 from datetime import datetime, timedelta
+from enum import Enum, auto
 
 from service.source.answers import Refused
 from service.source.refusals import Refusal
@@ -18,25 +19,55 @@ ABSENT_WAITS = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1), timed
 source answers both alike, and may hold a race back over a weekend: eleven days are more than any hold that was seen."""
 
 SPOILT = frozenset(
-    {Refusal.BAD_REQUEST, Refusal.FORBIDDEN_HOST, Refusal.TOO_LARGE, Refusal.GZIP_BOMB, Refusal.BAD_GZIP},
+    {
+        *(Refusal.BAD_REQUEST, Refusal.FORBIDDEN_HOST, Refusal.OBJECT_ABSENT),
+        *(Refusal.TOO_LARGE, Refusal.GZIP_BOMB, Refusal.BAD_GZIP),
+    }
 )
 """Answers that may be those of whoever stands between the source and us: asked again at once they would be the same,
 and after `MAX_ATTEMPTS` of them, each `REST` after the last, they are taken to be the source's own."""
 
+FALTERING = frozenset({Refusal.UPSTREAM_ERROR, Refusal.TIMEOUT})
+"""Either the source falters, or it always does so over this item: it is asked again, each time after twice as long."""
 
-def note_of(refused: Refused, attempts: int, now: datetime) -> Note:
+
+class _Patience(Enum):
+    """What earlier refusals were about. Tries count only while they are of one kind: a hold is no failure."""
+
+    EMBARGO = auto()
+    ABSENT = auto()
+    SPOILT = auto()
+    FAILURE = auto()
+
+
+def _patience(reason: Refusal) -> _Patience:
+    if reason is Refusal.FEEDBACK_ABSENT:
+        return _Patience.ABSENT
+    if reason.is_embargo:
+        return _Patience.EMBARGO
+    return _Patience.SPOILT if reason in SPOILT else _Patience.FAILURE
+
+
+def note_of(refused: Refused, earlier: str | None, attempts: int, now: datetime) -> Note:
     """What becomes of an item that was refused.
 
     Args:
         refused: the refusal.
-        attempts: earlier refusals that spoke against the item.
+        earlier: reason of the last one; None: there was none.
+        attempts: earlier refusals of its kind.
         now: present time.
     """
     reason, retry_at = refused.reason, refused.retry_at or now + refused.reason.delay
+    before = Refusal(earlier) if earlier in set(Refusal) else None
+    if before is None or _patience(before) is not _patience(reason):
+        attempts = 0
     if reason in SPOILT and attempts + 1 < MAX_ATTEMPTS:
         return Note(LedgerState.FAILED, reason.value, now + REST, attempts + 1)
     if reason.terminal or (reason is Refusal.FEEDBACK_ABSENT and attempts >= len(ABSENT_WAITS)):
         return Note(LedgerState.GONE, reason.value, now, attempts + 1)
+    if reason in FALTERING:
+        wait = min(reason.delay * 2 ** min(attempts, 16), REST)
+        return Note(LedgerState.FAILED, reason.value, max(retry_at, now + wait), attempts + 1)
     if reason.is_about_source:
         return Note(LedgerState.EXPECTED, reason.value, retry_at, attempts)
     if reason.is_embargo:

@@ -72,9 +72,10 @@ class _Cells:
 
     def __init__(self, items: Iterable[Candidate]) -> None:
         groups: defaultdict[tuple[object, ...], list[Candidate]] = defaultdict(list)
-        self._waiting: list[Candidate] = sorted(items, reverse=True)
-        for item in self._waiting:
+        last_first = sorted(items, reverse=True)
+        for item in last_first:
             groups[item[1:]].append(item)
+        self._waiting = sorted(last_first, key=lambda item: (item.attempts, item.ledger_id), reverse=True)
         self._groups = groups
         self._taken: set[int] = set()
 
@@ -93,7 +94,7 @@ class _Cells:
         return group[-1] if group else None
 
     def longest_due(self) -> Candidate | None:
-        """The open item with the lowest id: it was listed first."""
+        """The open item with the lowest id, of those refused least often: it was listed first."""
         while self._waiting and self._waiting[-1].ledger_id in self._taken:
             self._waiting.pop()
         return self._waiting[-1] if self._waiting else None

@@ -14,6 +14,8 @@ class Refusal(StrEnum):
     """The agent version is still hidden."""
     NO_OBJECT = "no_object"
     """The item is known and nothing was ever uploaded for it."""
+    OBJECT_ABSENT = "object_absent"
+    """The API gave a URL, and its host has no object there."""
     FEEDBACK_ABSENT = "feedback_absent"
     """No episode feedback: the API answers alike for gated and for absent."""
     RUN_NOT_FOUND = "run_not_found"
@@ -88,6 +90,7 @@ _RULES: dict[Refusal, _Rule] = {
     Refusal.RACE_IN_FLIGHT: _again(_About.RELEASE, minutes=15),
     Refusal.NOT_RELEASED: _again(_About.RELEASE, hours=6),
     Refusal.NO_OBJECT: _NEVER,
+    Refusal.OBJECT_ABSENT: _NEVER,
     Refusal.FEEDBACK_ABSENT: _again(_About.RELEASE, hours=1),
     Refusal.RUN_NOT_FOUND: _NEVER,
     Refusal.AGENT_NOT_FOUND: _NEVER,

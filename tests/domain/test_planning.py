@@ -120,7 +120,7 @@ def test_the_lazy_choice_is_that_of_looking_at_every_item(
     while left:
         asked += 1
         if asked % every == 0:
-            best = min(left, key=lambda each: each.ledger_id)
+            best = min(left, key=lambda each: (each.attempts, each.ledger_id))
         else:
             best = max(left, key=lambda each: (gains.gain(each), -each.ledger_id))
         expected.append(best.ledger_id)

@@ -83,7 +83,7 @@ def test_a_listing_survives_passing_errors_and_gives_up_on_lasting_ones(replay: 
         (Fault(DOWNLOAD_URL, status=500), Refusal.UPSTREAM_ERROR, False),
         (Fault(OBJECTS, status=503), Refusal.UPSTREAM_ERROR, False),
         (Fault(OBJECTS, times=2, status=403), Refusal.EXPIRED_URL, False),
-        (Fault(OBJECTS, status=404), Refusal.NO_OBJECT, True),
+        (Fault(OBJECTS, status=404), Refusal.OBJECT_ABSENT, True),
         (Fault(OBJECTS, keep_bytes=60), Refusal.TRUNCATED, False),
         (Fault(OBJECTS, keep_bytes=60, cut=True), Refusal.TRUNCATED, False),
         (Fault(OBJECTS, keep_bytes=0), Refusal.TRUNCATED, False),

@@ -148,7 +148,7 @@ def test_a_source_that_is_away_is_not_asked_about_every_agent(walked: Context, r
     assert collect(walked) == 0
     assert asked(replay) == 1
     (row,) = rows(walked).values()
-    assert (row.state, row.reason, row.attempts) == (LedgerState.EXPECTED, "upstream_error", 0)
+    assert (row.state, row.reason, row.attempts) == (LedgerState.FAILED, "upstream_error", 1)
 
 
 def test_an_upload_that_fails_counts_against_the_agent_alone(walked: Context, replay: Replay) -> None:
@@ -183,7 +183,7 @@ def test_whoever_is_killed_between_two_agents_has_lost_nothing(
 
 def test_a_late_refusal_does_not_take_back_what_is_stored(walked: Context) -> None:
     collect(walked)
-    target = agent_code.CodeTarget(next(iter(rows(walked))), 0)
+    target = agent_code.CodeTarget(next(iter(rows(walked))), None, 0)
     note = agent_code.Note(LedgerState.GONE, "no_object", datetime.now(UTC), 1)
     with transaction(walked.engine) as session:
         agent_code.agent_code.note_refusal(session, target, note)

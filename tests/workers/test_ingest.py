@@ -38,17 +38,19 @@ SOON = NOW + timedelta(seconds=7)
     ],
 )
 def test_what_a_refusal_leads_to(reason: Refusal, attempts: int, expected: Note) -> None:
-    assert note_of(Refused(reason, None if reason.terminal else SOON), attempts, NOW) == expected
+    assert note_of(Refused(reason, None if reason.terminal else SOON), reason.value, attempts, NOW) == expected
 
 
 def test_an_embargo_is_asked_about_less_and_less_often() -> None:
     # 15 minutes, an hour, and six hours from then on.
-    waits = [note_of(Refused(Refusal.RACE_IN_FLIGHT, SOON), n, NOW).next_try_at - NOW for n in (0, 1, 2, 3, 500)]
+    held = Refused(Refusal.RACE_IN_FLIGHT, SOON)
+    waits = [note_of(held, held.reason.value, n, NOW).next_try_at - NOW for n in (0, 1, 2, 3, 500)]
     assert waits == [timedelta(minutes=m) for m in (15, 60, 360, 360, 360)]
 
 
 def test_feedback_that_may_be_withheld_is_given_up_after_longer_than_any_hold() -> None:
-    notes = [note_of(Refused(Refusal.FEEDBACK_ABSENT, SOON), n, NOW) for n in range(5)]
+    absent = Refused(Refusal.FEEDBACK_ABSENT, SOON)
+    notes = [note_of(absent, absent.reason.value, n, NOW) for n in range(5)]
     assert [note.state for note in notes] == [LedgerState.EMBARGOED] * 5
     # 1 h + 6 h + 1 d + 3 d + 7 d
     assert sum((note.next_try_at - NOW for note in notes), timedelta()) == timedelta(days=11, hours=7)
@@ -83,7 +85,7 @@ def test_faults_on_the_way_lose_nothing(context: Context, replay: Replay) -> Non
     ingest.run(first, context, "first")
     after = states(context)
     assert after["expected", "rate_limited"] == 2
-    assert after["expected", "upstream_error"] == 4
+    assert after["failed", "upstream_error"] == 4
     assert after["failed", "truncated"] == 1
     make_due(context)
     ingest.run(due(context), context, "second")

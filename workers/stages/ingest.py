@@ -28,7 +28,10 @@ FLUSH_BYTES = 8 * 1024 * 1024
 OBJECT = "object"
 """What says of an item whether it is there: the source, asked for its bytes."""
 NOT_THERE = frozenset(
-    {Refusal.NO_OBJECT, Refusal.FEEDBACK_ABSENT, Refusal.RUN_NOT_FOUND, Refusal.AGENT_NOT_FOUND},
+    {
+        *(Refusal.NO_OBJECT, Refusal.OBJECT_ABSENT, Refusal.FEEDBACK_ABSENT),
+        *(Refusal.RUN_NOT_FOUND, Refusal.AGENT_NOT_FOUND),
+    }
 )
 """Refusals for good which say that an object that was fetched once is no more."""
 
@@ -107,6 +110,9 @@ def _store(arrived: Sequence[Arrival], context: Context) -> list[int]:
         done = [*new, *again]
         etags = {target.ledger_id: fetched.etag if fetched else target.etag for target, fetched in done}
         ledger.mark_fetched(session, list(etags), context.now(), etags)
+        overtaken = [target.ledger_id for target, _ in done if _is_overtaken(target, locked)]
+        if overtaken:
+            ledger.ask_again(session, overtaken, context.now())
     return stored
 
 
@@ -115,10 +121,17 @@ def _is_asked_again(arrival: Arrival, locked: dict[int, Locked]) -> bool:
     return arrival.target.trajectory_id is not None and locked[arrival.target.ledger_id].is_open
 
 
+def _is_overtaken(target: Target, locked: dict[int, Locked]) -> bool:
+    """Whether another object was listed for the item while the one before it was on the way."""
+    return locked[target.ledger_id].is_open and locked[target.ledger_id].overtakes(target)
+
+
 def _note_refusal(target: Target, refused: Refused, context: Context, claimant: str) -> None:
-    note = note_of(refused, target.attempts, context.now())
+    note = note_of(refused, target.reason, target.attempts, context.now())
     with transaction(context.engine) as session:
-        ledger.lock(session, [target.ledger_id])
+        if _is_overtaken(target, ledger.lock(session, [target.ledger_id])):
+            ledger.ask_again(session, [target.ledger_id], context.now())
+            return
         noted = ledger.mark_refused(session, target.ledger_id, claimant, note)
         if refused.reason is Refusal.RACE_IN_FLIGHT:
             ledger.embargo_run(session, target.eval_run_id, note)

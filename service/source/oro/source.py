@@ -256,7 +256,7 @@ class OroSource:
             if not isinstance(given, No):
                 return given
             if given.status != HTTPStatus.FORBIDDEN:
-                return given.refused(Refusal.NO_OBJECT if given.status == HTTPStatus.NOT_FOUND else None)
+                return given.refused(Refusal.OBJECT_ABSENT if given.status == HTTPStatus.NOT_FOUND else None)
         return No(Refusal.EXPIRED_URL).refused()
 
 

@@ -31,7 +31,10 @@ class CodeTarget(NamedTuple):
     """An agent version whose code may be asked for."""
 
     agent_version_id: str
+    reason: str | None
+    """Why it was refused last."""
     attempts: int
+    """Refusals of that kind."""
 
 
 def due(session: Session, now: datetime, limit: int) -> Sequence[CodeTarget]:
@@ -43,13 +46,13 @@ def due(session: Session, now: datetime, limit: int) -> Sequence[CodeTarget]:
     )
     is_due = AgentCode.state.in_(OPEN_STATES) & (AgentCode.next_try_at <= now)
     rows = session.execute(
-        select(AgentVersion.agent_version_id, AgentCode.attempts)
+        select(AgentVersion.agent_version_id, AgentCode.reason, AgentCode.attempts)
         .join(AgentCode, AgentCode.agent_version_id == AgentVersion.agent_version_id, isouter=True)
         .where(AgentCode.agent_version_id.is_(None) | is_due, in_ledger)
         .order_by(AgentCode.next_try_at.nulls_first(), AgentVersion.agent_version_id)
         .limit(limit)
     )
-    return [CodeTarget(agent_version_id, attempts or 0) for agent_version_id, attempts in rows]
+    return [CodeTarget(agent_version_id, reason, attempts or 0) for agent_version_id, reason, attempts in rows]
 
 
 def add(session: Session, target: CodeTarget, code: bytes, now: datetime) -> None:

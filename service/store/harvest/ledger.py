@@ -41,8 +41,12 @@ class Target(NamedTuple):
     agent_version_id: str
     episode_result_id: str | None
     kind: str
+    reason: str | None
+    """Why it was refused last."""
     attempts: int
+    """Refusals of that kind."""
     etag: str | None
+    updated_at: datetime | None
     trajectory_id: int | None
     """What is stored of it already; None while nothing is."""
 
@@ -52,6 +56,13 @@ class Locked(NamedTuple):
 
     is_open: bool
     judgement: dict[str, object]
+    episode_result_id: str | None
+    updated_at: datetime | None
+
+    def overtakes(self, target: Target) -> bool:
+        """Whether another object has been listed for the item since it was claimed."""
+        dates = (target.updated_at, self.updated_at)
+        return self.episode_result_id != target.episode_result_id or (None not in dates and dates[0] != dates[1])
 
 
 class Note(NamedTuple):
@@ -62,7 +73,7 @@ class Note(NamedTuple):
     next_try_at: datetime
     """Of no meaning for `gone`."""
     attempts: int
-    """Tries so far that speak against the item itself."""
+    """Refusals so far of the kind of this one."""
 
 
 class LedgerCount(NamedTuple):
@@ -111,13 +122,14 @@ def due(session: Session, now: datetime, limit: int) -> Sequence[int]:
 def pending(session: Session, now: datetime) -> int:
     """How many items are still being worked on.
 
-    Those that are expected or changed, that failed and are tried again soon, whose embargo has passed, or that are
-    being fetched.
+    Those that are expected, that changed and were not refused since, that were refused and are tried again soon,
+    whose embargo has passed, or that are being fetched.
     """
     state, due_at = LedgerItem.state, LedgerItem.next_try_at
     counted = select(func.count()).where(
-        state.in_((LedgerState.EXPECTED, LedgerState.CHANGED))
-        | ((state == LedgerState.FAILED) & (due_at <= now + SOON))
+        (state == LedgerState.EXPECTED)
+        | ((state == LedgerState.CHANGED) & (LedgerItem.attempts == 0))
+        | (state.in_((LedgerState.FAILED, LedgerState.CHANGED)) & (due_at <= now + SOON))
         | ((state == LedgerState.EMBARGOED) & (due_at <= now))
         | (state.in_(OPEN_STATES) & LedgerItem.claimed_by.is_not(None))
     )
@@ -157,8 +169,10 @@ def claim(session: Session, ledger_ids: Collection[int], claimant: str, now: dat
             EvaluationRun.agent_version_id,
             LedgerItem.episode_result_id,
             EvaluationRun.kind,
+            LedgerItem.reason,
             LedgerItem.attempts,
             LedgerItem.etag,
+            LedgerItem.updated_at,
             Trajectory.trajectory_id,
         )
         .join(EvaluationRun, EvaluationRun.eval_run_id == LedgerItem.eval_run_id)
@@ -172,12 +186,15 @@ def claim(session: Session, ledger_ids: Collection[int], claimant: str, now: dat
 def lock(session: Session, ledger_ids: Collection[int]) -> dict[int, Locked]:
     """Keep items as they are until the transaction ends: a judgement that is listed meanwhile finds them stored."""
     rows = session.execute(
-        select(LedgerItem.ledger_id, LedgerItem.state, LedgerItem.judgement)
+        select(
+            *(LedgerItem.ledger_id, LedgerItem.state, LedgerItem.judgement),
+            *(LedgerItem.episode_result_id, LedgerItem.updated_at),
+        )
         .where(_is_among(ledger_ids))
         .order_by(LedgerItem.ledger_id)
         .with_for_update()
     )
-    return {ledger_id: Locked(state in OPEN_STATES, judgement) for ledger_id, state, judgement in rows}
+    return {row.ledger_id: Locked(row.state in OPEN_STATES, *row[2:]) for row in rows}
 
 
 def mark_fetched(
@@ -252,6 +269,23 @@ def _noted(note: Note) -> dict[str, Any]:
     stored = LedgerState.FETCHED if note.state is LedgerState.GONE else LedgerState.CHANGED
     state = case((LedgerItem.state == LedgerState.CHANGED, stored), else_=note.state)
     return {**note._asdict(), "state": state, "claimed_by": None}
+
+
+def ask_again(session: Session, ledger_ids: Collection[int], now: datetime) -> None:
+    """Open items of which another object has been listed than the one that was asked for: due at once."""
+    stored = exists().where(Trajectory.ledger_id == LedgerItem.ledger_id)
+    session.execute(
+        update(LedgerItem)
+        .where(_is_among(ledger_ids))
+        .values(
+            state=case((stored, LedgerState.CHANGED), else_=LedgerState.EXPECTED),
+            reason=None,
+            attempts=0,
+            etag=None,
+            next_try_at=now,
+            claimed_by=None,
+        )
+    )
 
 
 def give_back(session: Session, ledger_ids: Collection[int], claimant: str, now: datetime) -> None:

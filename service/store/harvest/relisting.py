@@ -34,10 +34,13 @@ def relist(session: Session, items: Sequence[ExpectedItem], now: datetime) -> No
         LedgerItem.updated_at != listed.c.updated_at,
     )
     dated = LedgerItem.updated_at.is_(None) & listed.c.updated_at.is_not(None)
+    # Stored, not given any more when it was last asked for, and named all the same: it may be there again.
+    returned = (LedgerItem.state == LedgerState.FETCHED) & LedgerItem.reason.is_not(None)
+    asked_for = or_(func.coalesce(other_object, False), returned)
     rows = session.execute(
         select(LedgerItem.ledger_id, judged_anew)
         .join(listed, of_item)
-        .where(or_(judged_anew, func.coalesce(other_object, False), dated))
+        .where(or_(judged_anew, asked_for, dated))
         .order_by(LedgerItem.ledger_id)
         .with_for_update(of=LedgerItem)
     ).all()
@@ -50,18 +53,22 @@ def relist(session: Session, items: Sequence[ExpectedItem], now: datetime) -> No
             judgement=listed.c.judgement,
             episode_result_id=func.coalesce(given_id, LedgerItem.episode_result_id),
             updated_at=func.coalesce(listed.c.updated_at, LedgerItem.updated_at),
-            **_asked_again(func.coalesce(other_object, False), now),
+            **_asked_again(asked_for, now),
         )
     )
     _revise(session, [ledger_id for ledger_id, is_judged_anew in rows if is_judged_anew])
 
 
 def ask_for_unlisted(session: Session, eval_run_id: str, listed_keys: Collection[str], now: datetime) -> None:
-    """Ask again for fetched items of a run that a whole listing of it no longer names: they may have been withdrawn."""
+    """Ask again for fetched items of a run that a whole listing of it no longer names: they may have been withdrawn.
+
+    Those that were found withdrawn already are left alone.
+    """
     unlisted = LedgerItem.item_key.not_in(listed_keys)
+    fetched = (LedgerItem.state == LedgerState.FETCHED) & LedgerItem.reason.is_(None)
     session.execute(
         update(LedgerItem)
-        .where(LedgerItem.eval_run_id == eval_run_id, unlisted, LedgerItem.state == LedgerState.FETCHED)
+        .where(LedgerItem.eval_run_id == eval_run_id, unlisted, fetched)
         .values(state=LedgerState.CHANGED, reason=None, attempts=0, next_try_at=now)
     )
 
@@ -84,10 +91,10 @@ def _listed(items: Sequence[ExpectedItem]) -> Any:
     return records.table_valued(*columns, name="listed").render_derived(with_types=True)
 
 
-def _asked_again(other_object: Any, now: datetime) -> dict[str, Any]:
-    """What becomes of an item if its object is another one: one that is closed is opened, one that waits goes on."""
+def _asked_again(asked_for: Any, now: datetime) -> dict[str, Any]:
+    """What becomes of an item that is to be asked for: one that is closed is opened, one that waits goes on."""
     again = and_(
-        other_object,
+        asked_for,
         or_(
             LedgerItem.state == LedgerState.FETCHED,
             (LedgerItem.state == LedgerState.GONE) & LedgerItem.reason.not_in(NOT_ASKED_FOR),
