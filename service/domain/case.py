@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from service.domain.chat import chat_messages, render_chat
-from service.domain.chat_size import bytes_at_most
+from service.domain.chat_size import tokens_at_most, tokens_of_parts_at_most
 from service.domain.evidence import Evidence
 from service.domain.prompts import tool_set
 from service.domain.provenance import Provenance
@@ -65,13 +65,22 @@ class Case:
 
     @cached_property
     def tokens(self) -> int | None:
-        """Tokens of the rendered chat; None where its size shows that they fit, as tokens never outnumber bytes."""
-        bound = bytes_at_most(self.trajectory, [*self.results, *(spelled(call.arguments) for call in self.calls)])
+        """Tokens of the rendered chat; None where a bound shows that they fit."""
+        bound = tokens_of_parts_at_most(self.trajectory, self._spelled, self._count_tokens)
         if bound is not None and bound <= self.rules.token_budget:
             return None
         messages = chat_messages(self.trajectory, self.provenance.calls)
         text = render_chat(messages, tool_set(self.trajectory.kind, self.calls).schemas)
-        return self._count_tokens(text) if len(text.encode(errors="replace")) > self.rules.token_budget else None
+        at_most = tokens_at_most(text, self._count_tokens)
+        return self._count_tokens(text) if at_most > self.rules.token_budget else None
+
+    @property
+    def _spelled(self) -> bytes:
+        """Arguments and results of all calls as compact JSON."""
+        try:
+            return msgspec.json.encode([(call.arguments, call.result) for call in self.calls])
+        except (UnicodeError, RecursionError, OverflowError):
+            return b"\n".join([*self.results, *[spelled(call.arguments) for call in self.calls]])
 
 
 def spelled(value: Any) -> bytes:

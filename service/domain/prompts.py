@@ -128,6 +128,7 @@ _PARAMETERS = {
     tool["function"]["name"]: frozenset(tool["function"]["parameters"]["properties"])
     for tool in PUBLISHED_TOOLS + REFERENCE_AGENT_TOOLS
 }
+_NONE: frozenset[str] = frozenset()
 
 
 class ToolSet(NamedTuple):
@@ -170,6 +171,16 @@ def tool_set(kind: ExecutionKind, calls: Sequence[ToolCall]) -> ToolSet:
         for name in sorted(strange)
     )
     return ToolSet(kept + inferred, "inferred" if inferred else "published")
+
+
+def offered_names(kind: ExecutionKind, calls: Sequence[ToolCall]) -> frozenset[str] | None:
+    """Names of the published tools that those calls add to a row's offer; None where `tool_set` would infer one."""
+    if kind is ExecutionKind.ENVPACK and calls:
+        return None
+    for call in calls:
+        if not isinstance(call.arguments, str) and not call.arguments.keys() <= _PARAMETERS.get(call.name, _NONE):
+            return None
+    return frozenset([call.name for call in calls if call.name in _PARAMETERS])
 
 
 def _json_type(value: Any) -> str:

@@ -1,15 +1,18 @@
 """The bound never undercuts the rendered chat, and spares most rows the count."""
 
+import re
+
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.domain.chat import chat_messages, render_chat
-from service.domain.chat_size import bytes_at_most
+from service.domain.chat_size import PAIRING_LETTERS, TURN_TOKENS, tokens_at_most, tokens_of_parts_at_most
 from service.domain.evidence import Evidence
 from service.domain.prompts import tool_set
 from service.domain.provenance import attribute
 from service.domain.trajectory import Trajectory
+from service.tokenizer import qwen_encoding, qwen_tokens
 from tests.domain.dialogues import FIND, RECOMMEND, RESULTS, TERMINATE, VIEW, Run, agentic_run, tagged
 
 TEXT = st.text(max_size=40) | st.sampled_from(
@@ -22,15 +25,24 @@ VALUE = st.recursive(
 )
 
 
-def rendered_bytes(trajectory: Trajectory) -> int:
+TAG = re.compile(r"<\|im_(?:start|end)\|>|</?(?:think|tool_call|tool_response)>")
+
+
+def worst(trajectory: Trajectory) -> int:
+    """Tokens of the opening, and of the rest as many as it could have: one a tag, one for any other byte."""
     calls = attribute(trajectory, Evidence()).calls
     text = render_chat(chat_messages(trajectory, calls), tool_set(trajectory.kind, trajectory.tool_calls).schemas)
-    return len(text.encode())
+    cut = text.index("<|im_start|>", 1)
+    return count(text[:cut]) + len(TAG.sub("?", text[cut:]).encode())
+
+
+def count(text: str) -> int:
+    return len(qwen_tokens(text))
 
 
 def bound(trajectory: Trajectory) -> int | None:
-    spelled = [msgspec.json.encode(part) for call in trajectory.tool_calls for part in (call.arguments, call.result)]
-    return bytes_at_most(trajectory, spelled)
+    spelled = [[call.arguments, call.result] for call in trajectory.tool_calls]
+    return tokens_of_parts_at_most(trajectory, msgspec.json.encode(spelled), count)
 
 
 @settings(max_examples=200, deadline=None)
@@ -44,17 +56,53 @@ def test_the_bound_never_undercuts_the_chat(steps: list[tuple]) -> None:
         run.step(think, call, results={**RESULTS, "find_product": [], call[0]: result}, logged=False)
     trajectory = run.trajectory()
     at_most = bound(trajectory)
-    assert at_most is None or at_most >= rendered_bytes(trajectory)
+    assert at_most is None or at_most >= worst(trajectory)
 
 
 def test_the_bound_is_near_enough_to_be_of_use() -> None:
     trajectory = agentic_run().trajectory()
     at_most = bound(trajectory)
     assert at_most is not None
-    assert at_most < 2 * rendered_bytes(trajectory)
+    assert at_most < 2 * worst(trajectory)
 
 
 def test_a_tool_of_the_agents_own_has_no_bound() -> None:
     run = Run()
     run.step("", ("dance", {"steps": 3}), results={"dance": "danced"})
     assert bound(run.trajectory()) is None
+
+
+def test_a_chat_that_offers_a_tool_of_the_reference_agent_is_not_undercut() -> None:
+    run = Run()
+    run.step("", ("find_products_in_same_shop", {"product_queries": "[]"}), results={"find_products_in_same_shop": []})
+    trajectory = run.trajectory()
+    text = render_chat(chat_messages(trajectory, ()), tool_set(trajectory.kind, trajectory.tool_calls).schemas)
+    at_most = bound(trajectory)
+    assert at_most is not None
+    # A bound that forgot the schema would still hide in what the turns are allowed.
+    assert at_most - 2 * TURN_TOKENS >= count(text[: text.index("<|im_start|>", 1)])
+
+
+def test_pairing_letters_pair() -> None:
+    encoding = qwen_encoding()
+    letters = [chr(letter) for letter in PAIRING_LETTERS]
+    pairs = [first + second for first in [" ", *letters] for second in letters]
+    assert [pair for pair in pairs if len(encoding.encode(pair)) != 1] == []
+
+
+WORDS = st.sampled_from(
+    ["the", " product", "ing", "'ll", "'s", "it's", "'re", "zzxqj", "  ", "\n", '"q"', "don't", "3", "ABC"]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(TEXT | WORDS | st.text(alphabet="abcdefghilmnoprstuw '\n", max_size=20), max_size=30))
+def test_the_bound_on_tokens_never_undercuts_their_count(parts: list[str]) -> None:
+    chat = "<|im_start|>system\nfind<|im_end|>\n<|im_start|>user\n" + "".join(parts)
+    assert tokens_at_most(chat, count) >= count(chat)
+
+
+def test_the_bound_on_tokens_is_well_below_the_bytes() -> None:
+    trajectory = agentic_run().trajectory()
+    text = render_chat(chat_messages(trajectory, ()), tool_set(trajectory.kind, trajectory.tool_calls).schemas)
+    assert tokens_at_most(text, count) < 0.7 * len(text.encode())

@@ -116,13 +116,13 @@ def test_only_a_chat_over_the_budget_is_counted() -> None:
 
     def count(text: str) -> int:
         asked.append(len(text))
-        return SLUICE_1.token_budget + 1
+        return len(text)
 
     short, long = agentic_run(), agentic_with({**RESULTS, "find_product": PRODUCTS * 40})
     assert judge(short.trajectory(), short.evidence(), SLUICE_1, count).reason is Reason.KEPT
-    assert asked == []
+    assert len(asked) == 1  # the opening, which is the same in every chat
     assert judge(long.trajectory(), long.evidence(), SLUICE_1, count).reason is Reason.TOKEN_BUDGET
-    assert len(asked) == 1
+    assert [size for size in asked if size > SLUICE_1.token_budget] == [max(asked)]
 
 
 @pytest.mark.parametrize(
