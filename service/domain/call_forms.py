@@ -71,6 +71,11 @@ class Written(NamedTuple):
 def tagged(content: str) -> Form:
     """Calls in `<tool_call>` blocks."""
     before, *pieces = content.split(OPENING)
+    if len(pieces) == 1:
+        block, _, after = pieces[0].partition(CLOSING)
+        only = _usual(block)
+        if only:
+            return Form(only, before + after)
     calls: list[NativeCall] = []
     rest, broken = [before], []
     for piece in pieces:
@@ -84,6 +89,18 @@ def tagged(content: str) -> Form:
         calls += found
         rest += (after,) if found else (block, after)
     return Form(calls, "\n".join(rest), "\n".join(broken))
+
+
+def _usual(block: str) -> list[NativeCall] | None:
+    """The calls of a block that is JSON throughout and holds nothing else; None: look closer."""
+    try:
+        value = msgspec.json.decode(block)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
+        return None
+    entries = value if isinstance(value, list) else [value]
+    calls = [_json_call(entry) for entry in entries if isinstance(entry, dict)]
+    found = [call for call in calls if call is not None]
+    return found if len(found) == len(entries) else None
 
 
 def loose(content: str) -> Form:
@@ -162,6 +179,9 @@ def keyword_arguments(text: str, at: int) -> Written | None:
 
 
 def _json_call(entry: dict[str, Any]) -> NativeCall | None:
+    name, arguments = entry.get("name"), entry.get("parameters") or entry.get("arguments")
+    if type(name) is str and type(arguments) is dict:
+        return NativeCall(name, arguments)  # the usual case
     for key in NAME_KEYS:
         name = entry.get(key)
         if not isinstance(name, str):
@@ -188,6 +208,11 @@ def _marked(text: str) -> Form:
 
 def _json(text: str) -> Form:
     """JSON anywhere in a text: bare, fenced, or behind a mark of the model's own."""
+    try:
+        whole = list(json_calls(msgspec.json.decode(text)))
+        return Form(whole, "" if whole else text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
+        pass
     calls: list[NativeCall] = []
     rest: list[str] = []
     done = at = 0

@@ -88,6 +88,8 @@ def executed_calls(trajectory: Trajectory) -> list[Executed]:
 def pair(executed: Sequence[Executed], replies: Sequence[ReplyCalls], clock: Clock) -> list[Held | None]:
     """For each executed call the reply that holds it: equal calls in order, each call of a reply once."""
     emitted = [(inference, call) for inference, reply in enumerate(replies) for call in reply.calls]
+    if not emitted:
+        return [None] * len(executed)
     if len(emitted) == len(executed) and all(
         said.name == one.call.name and said.arguments == one.call.arguments
         for (_, said), one in zip(emitted, executed, strict=True)
@@ -99,7 +101,7 @@ def pair(executed: Sequence[Executed], replies: Sequence[ReplyCalls], clock: Clo
         waiting.setdefault(call_key(said.name, said.arguments), deque()).append((inference, said))
     held: list[Held | None] = [None] * len(executed)
     late: list[tuple[int, deque[tuple[int, NativeCall]]]] = []
-    for number, one in enumerate(executed if waiting else ()):
+    for number, one in enumerate(executed):
         equal = waiting.get(call_key(one.call.name, one.call.arguments))
         if equal and clock.came_before(equal[0][0], one.step):
             held[number] = _held(*equal.popleft(), one.call)

@@ -36,21 +36,28 @@ def think_sources(trajectory: Trajectory, may_be_missing: Callable[[Step], bool]
         trajectory: what happened.
         may_be_missing: whether a reply that led to a step may be missing from the log.
     """
-    said = " ".join([text for reply in trajectory.inferences for text in (reply.content, reply.reasoning) if text])
-    plain: str | None = None
+    texts = [text for reply in trajectory.inferences for text in (reply.content, reply.reasoning) if text]
+    said = plain = ""
+    following = 0
     sources: list[ThinkSource | None] = []
     for step in trajectory.steps:
-        if not step.think:
+        think = step.think
+        if not think:
             sources.append(None)
-        elif step.think in said:
+            continue
+        if following < len(texts) and think in texts[following]:  # the usual case: replies and steps in one order
+            following += 1
             sources.append(ThinkSource.VERBATIM)
+            continue
+        said = said or " ".join(texts)
+        if think in said:
+            sources.append(ThinkSource.VERBATIM)
+            continue
+        plain = plain or _plain(said)
+        if _plain(think) in plain:
+            sources.append(ThinkSource.NEAR_VERBATIM)
         else:
-            if plain is None:
-                plain = _plain(said)
-            if _plain(step.think) in plain:
-                sources.append(ThinkSource.NEAR_VERBATIM)
-            else:
-                sources.append(ThinkSource.UNKNOWN if may_be_missing(step) else ThinkSource.NOT_SAID)
+            sources.append(ThinkSource.UNKNOWN if may_be_missing(step) else ThinkSource.NOT_SAID)
     return tuple(sources)
 
 

@@ -11,7 +11,6 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
-from service.domain.replies import plain_text
 from service.domain.rules import EvidenceRule
 from service.domain.trajectory import (
     TOOLS,
@@ -103,13 +102,13 @@ def search_backing(trajectory: Trajectory, calls: Sequence[ToolCall]) -> SearchB
     """Compare the results that a trajectory shows with the searches logged around it, equal ones in order."""
     asked, viewed = _asked(trajectory.searches)
     listings = [search.product_ids for search in trajectory.searches if search.path.endswith("find_product")]
-    listed = {name for ids in listings for name in ids or ()}
-    is_whole = None not in listings
+    listed = {name for ids in listings for name in ids} if None not in listings else None  # type: ignore[union-attr]
     backed = unbacked = disagreeing = 0
     searches: dict[int, int | None] = {}
     logged = TOOLS[trajectory.kind].logged
     for place, call in enumerate(calls):
-        if call.name not in logged or not call.result or isinstance(call.result, str):
+        result = call.result
+        if call.name not in logged or not result or isinstance(result, str):
             continue
         arguments = call.arguments if isinstance(call.arguments, dict) else {}
         text = _asked_text(arguments)
@@ -118,7 +117,7 @@ def search_backing(trajectory: Trajectory, calls: Sequence[ToolCall]) -> SearchB
         if waiting:
             backed += 1
             searches[place] = waiting.pop(0) if len(waiting) > 1 else waiting[0]
-            disagreeing += bool(text) and is_whole and not listed.issuperset(listed_ids(call.result) or ())
+            disagreeing += bool(text) and listed is not None and not listed.issuperset(listed_ids(result) or ())
         elif not text and {name for ids in viewed for name in ids}.issuperset(product_ids(arguments)):
             backed += 1
         else:
@@ -131,10 +130,11 @@ def _asked(searches: Sequence[Search]) -> tuple[dict[str, list[int]], dict[tuple
     asked: dict[str, list[int]] = {}
     viewed: dict[tuple[str, ...], list[int]] = {}
     for index, search in enumerate(searches):
-        text = _asked_text(search.params)
+        params = search.params
+        text = _asked_text(params)
         if text:
             asked.setdefault(text, []).append(index)
-        if ("product_ids" in search.params or "product_id" in search.params) and (ids := product_ids(search.params)):
+        if ("product_ids" in params or "product_id" in params) and (ids := product_ids(params)):
             viewed.setdefault(ids, []).append(index)
     return asked, viewed
 
@@ -194,7 +194,10 @@ def listed_ids(result: Any) -> list[str] | None:
     """Product ids of a result that lists products, in its order; None for any other result."""
     if not isinstance(result, list):
         return None
-    ids = [product.get("product_id") for product in result if isinstance(product, dict)]
+    try:
+        ids = [product["product_id"] for product in result]  # the usual case
+    except (TypeError, KeyError, IndexError):
+        ids = [product.get("product_id") for product in result if isinstance(product, dict)]
     return [name if type(name) is str else str(name) for name in ids if isinstance(name, str | int)]
 
 
@@ -208,14 +211,14 @@ def shown_bytes(call: ToolCall) -> int:
 
 def _asked_text(params: dict[str, Any]) -> str:
     """A search's words; the log spells them quoted, and clients quote them twice."""
-    words = params.get("q") or params.get("query") or ""
-    if not isinstance(words, str):
+    words = params.get("q") or params.get("query")
+    if not words or not isinstance(words, str):
         return ""
     if "%" in words:
         words = unquote_plus(unquote_plus(words))
     elif "+" in words:
         words = words.replace("+", " ")
-    return plain_text(words).lower()
+    return " ".join(words.lower().split())
 
 
 def log_whole(trajectory: Trajectory) -> bool:
