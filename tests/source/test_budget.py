@@ -62,6 +62,19 @@ def test_a_park_holds_everyone_and_the_longest_counts(valkey: Redis, host: str) 
     assert 0.4 < time.monotonic() - began < 1.5
 
 
+def test_what_redis_forgets_the_process_still_knows(valkey: Redis, host: str) -> None:
+    """A server that comes back empty: the park is waited out, and no second burst goes out after it."""
+    budget = RedisBudget(valkey, host, per_minute=600)
+    drain(budget)
+    budget.park(0.5)
+    valkey.delete(f"sluice:budget:{host}")
+    began = time.monotonic()
+    budget.acquire()
+    assert time.monotonic() - began > 0.4
+    valkey.delete(f"sluice:budget:{host}")
+    assert drain(budget) <= 3  # one token, then ten a second, where a new burst would be 60
+
+
 def test_a_rate_limit_halves_the_rate_once_and_it_comes_back(valkey: Redis, host: str) -> None:
     # 6,000 a minute, from half to full within 0.6 s.
     budget = RedisBudget(valkey, host, per_minute=6000, recovery_minutes=0.01)

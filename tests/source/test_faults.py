@@ -55,6 +55,16 @@ def test_a_rate_limit_refuses_a_fetch_until_the_time_it_names(
     assert time.monotonic() - began > 0.5  # the budget was parked for the rest of that second
 
 
+def test_an_api_in_maintenance_that_says_how_long_is_left_alone_so_long(
+    replay: Replay, source: OroSource, target: FetchTarget
+) -> None:
+    replay.faults.add(Fault(DOWNLOAD_URL, status=503, headers={"Retry-After": "1"}))
+    assert isinstance(source.fetch(target), Refused)
+    began = time.monotonic()
+    assert isinstance(source.fetch(target), Fetched)
+    assert time.monotonic() - began > 0.5
+
+
 @pytest.mark.parametrize("seconds", [0, 2])
 def test_a_listing_waits_a_rate_limit_out_in_either_spelling(replay: Replay, source: OroSource, seconds: int) -> None:
     # An HTTP date has whole seconds, so two ahead means more than one from now.

@@ -23,13 +23,13 @@ _SLICE_SECONDS = 1.0
 """Longest sleep between two looks at the allowance, so that a park is noticed. A stop is noticed at once."""
 
 _ACQUIRE = """
--- KEYS[1] the allowance. ARGV: full rate per minute, burst, minutes from half to full rate.
+-- KEYS[1] the allowance. ARGV: full rate per minute, burst, minutes from half to full rate, tokens of a new allowance.
 -- Returns milliseconds to wait; 0: one request may go.
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local full, burst, recovery = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local kept = redis.call('HMGET', KEYS[1], 'tokens', 'at', 'rate', 'parked')
-local tokens, at = tonumber(kept[1]) or burst, tonumber(kept[2]) or now
+local tokens, at = tonumber(kept[1]) or tonumber(ARGV[4]), tonumber(kept[2]) or now
 local rate, parked = tonumber(kept[3]) or full, tonumber(kept[4]) or 0
 local minutes = math.max(0, now - at) / 60000
 tokens = math.min(burst, tokens + minutes * rate)
@@ -108,7 +108,11 @@ class Unthrottled:
 
 
 class RedisBudget:
-    """A token bucket for each host, shared through Redis; a low rate of this process's own while Redis is away."""
+    """A token bucket for each host, shared through Redis; a low rate of this process's own while Redis is away.
+
+    What Redis forgets this process still knows: it waits out a park all the same, and a new allowance of a host that it
+    has asked before begins without a burst.
+    """
 
     def __init__(
         self,
@@ -128,6 +132,8 @@ class RedisBudget:
         self._slow_down = redis.register_script(_SLOW_DOWN)
         self._park = redis.register_script(_PARK)
         self._floor = _Floor(per_minute * FLOOR_SHARE)
+        self._parked_until = 0.0
+        self._has_asked = False
         self._stopping = stopping or threading.Event()
 
     def acquire(self) -> None:
@@ -139,7 +145,7 @@ class RedisBudget:
     def park(self, seconds: float) -> None:
         """Hold every process for this long, an hour at most."""
         seconds = min(seconds, MAX_PARK_SECONDS)
-        self._floor.park(seconds)
+        self._parked_until = max(self._parked_until, time.monotonic() + seconds)
         try:
             self._park(keys=[self._key], args=[int(seconds * 1000)])
         except RedisError as error:
@@ -153,7 +159,11 @@ class RedisBudget:
             log.warning("the request allowance is not shared: %s", type(error).__name__)
 
     def _wait_seconds(self) -> float:
-        args = [self._per_minute, self._burst, self._recovery_minutes]
+        left = self._parked_until - time.monotonic()
+        if left > 0:
+            return left
+        args = [self._per_minute, self._burst, self._recovery_minutes, 1.0 if self._has_asked else self._burst]
+        self._has_asked = True
         try:
             return int(self._acquire(keys=[self._key], args=args)) / 1000
         except RedisError as error:
@@ -168,10 +178,6 @@ class _Floor:
         self._pause = 60.0 / per_minute
         self._next_at = 0.0
         self._lock = threading.Lock()
-
-    def park(self, seconds: float) -> None:
-        with self._lock:
-            self._next_at = max(self._next_at, time.monotonic() + seconds)
 
     def wait_seconds(self) -> float:
         """0 when one request may go now."""

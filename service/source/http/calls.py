@@ -176,11 +176,16 @@ class Calls:
         return answer
 
     def _mind_limits(self, answer: Given | Unchanged | No, *, is_own: bool) -> None:
-        if isinstance(answer, No) and answer.reason is Refusal.RATE_LIMITED:
+        """A 429 parks everyone, and the API's own slows all down; a 5xx of the API parks where it says how long."""
+        if not isinstance(answer, No):
+            return
+        if answer.reason is Refusal.RATE_LIMITED:
             if is_own:
                 self._budget.slow_down()
             default = answer.reason.delay.total_seconds()
             self._budget.park(default if answer.retry_after_seconds is None else answer.retry_after_seconds)
+        elif answer.reason is Refusal.UPSTREAM_ERROR and is_own and answer.retry_after_seconds is not None:
+            self._budget.park(answer.retry_after_seconds)
 
     def _send(
         self, method: str, url: str, caps: Caps, known: Validators, json: Any = None, *, public_only: bool = False
