@@ -92,12 +92,14 @@ def test_what_is_no_answer_has_a_cause_soon_and_the_next_one_is_asked_anew(scrip
         + BODY[4:]
         + b"\r\n0\r\nX-T: 1\r\n\r\n",
         b"HTTP/1.1 100 Continue\r\n\r\n" + whole(BODY),
+        b"HTTP/1.1 103 Early Hints\r\nContent-Length: 1\r\n\r\n" + whole(BODY),
+        HEAD + b"no field\r\ncontent-LENGTH : %d\r\n folded: 3\r\nContent-Length: 1\r\n\r\n" % len(BODY) + BODY,
         whole(gzip.compress(BODY), "Content-Encoding: gzip"),
         whole(gzip.compress(BODY), "Content-Type: application/gzip"),
         whole(BODY, "Content-Encoding: gzip"),
         whole(BODY, f"Content-Length: {len(BODY)}"),
     ],
-    ids=range(9),
+    ids=range(11),
 )
 def test_each_way_to_send_a_body_gives_the_same_bytes(script: bytes) -> None:
     with answering(script) as wire, open_client(timeout_seconds=2.0) as client:

@@ -14,14 +14,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from ipaddress import ip_address
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 from urllib.parse import quote, urlsplit
 
 import certifi
 
+from service.source.http.heads import Head, HeadedResponse
 from service.source.refusals import Refusal
 
 MAX_IDLE = 16
@@ -30,7 +31,7 @@ IDLE_SECONDS = 20.0
 """Servers close what rests for longer, some while the next request is on its way."""
 MAX_URL_BYTES = 65_536
 HEAD_BYTES = 64 * 1024
-"""Most a response may take before its body. The library has caps of its own: 100 lines, 64 KiB each."""
+"""Most a response may take before its body."""
 WHOLE_TIMEOUTS = 4.0
 """A whole response may take so many times as long as one wait for its next bytes."""
 _CHUNK_BYTES = 64 * 1024
@@ -118,7 +119,7 @@ class Response:
     """One response; its body can be read while the block of `Connections.send` lasts."""
 
     status: int
-    headers: HTTPMessage
+    headers: Head
     _response: HTTPResponse
     _raw: _Timed
 
@@ -201,7 +202,7 @@ class Connections:
         try:
             raw, response = self._exchange(connection, method, target, body, {**self._headers, **(headers or {})})
             with closing(response):
-                yield Response(response.status, response.headers, response, raw)
+                yield Response(response.status, response.head, response, raw)
                 is_whole = response.isclosed() and not response.will_close
         finally:
             if is_whole:
@@ -211,7 +212,7 @@ class Connections:
 
     def _exchange(
         self, connection: HTTPConnection, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> tuple[_Timed, HTTPResponse]:
+    ) -> tuple[_Timed, HeadedResponse]:
         if connection.sock is None:
             with _naming_causes(Refusal.UNREACHABLE):
                 connection.connect()
@@ -220,7 +221,7 @@ class Connections:
             raw = _Timed(connection.sock, self._timeout_seconds, WHOLE_TIMEOUTS * self._timeout_seconds)
             connection.response_class = partial(_response_of, raw)  # type: ignore[assignment]
             connection.request(method, target, body, dict(headers))
-            return raw, connection.getresponse()
+            return raw, cast(HeadedResponse, connection.getresponse())
 
     def _take(self, origin: Origin, public_only: bool) -> _Plain:
         oldest = time.monotonic() - IDLE_SECONDS
@@ -256,8 +257,8 @@ class Connections:
         return self._tls
 
 
-def _response_of(raw: _Timed, _sock: socket.socket, method: str) -> HTTPResponse:
-    return HTTPResponse(_Reader(raw), method=method)  # type: ignore[arg-type]
+def _response_of(raw: _Timed, _sock: socket.socket, method: str) -> HeadedResponse:
+    return HeadedResponse(_Reader(raw), method=method)  # type: ignore[arg-type]
 
 
 def _has_news(sock: socket.socket) -> bool:

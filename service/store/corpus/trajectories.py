@@ -17,7 +17,8 @@ from service.store.copying import copy_missing
 from service.store.corpus import evidence
 from service.store.models import Evidence, Payload, Trajectory
 
-ZSTD_LEVEL = 9
+ZSTD_LEVEL = 3
+"""Level 9 packs dialogues 5 % smaller and takes five times as long, which was a tenth of a harvest."""
 
 
 class NewTrajectory(NamedTuple):
