@@ -40,16 +40,16 @@ def command(
 ) -> None:
     """Import trajectories; exit 1 when rows were refused, 2 when none could be used."""
     naming = Naming(_name("--agent", agent), _name("--family", family))
-    _require_files(files)
+    made = settings(data_dir=data_dir)
+    _require_files(files, made.validator_logs)
     with stop_on_signals() as stopping:
         accounts: list[Account] = []
         if dry_run:
             accounts += (check(path, wanted, naming, stopping) for path in files if not stopping.is_set())
         else:
-            made = settings(data_dir=data_dir)
             with joined(made, migrating=True) as at:
                 with transaction(at.engine) as session:
-                    origin.require(session, made.origin)
+                    origin.bind(session, made.origin)
                 for path in files:
                     if not stopping.is_set():
                         accounts.append(take_in(at.engine, path, wanted, naming, stopping))
@@ -73,8 +73,11 @@ def _name(option: str, given: str | None) -> str | None:
     return name
 
 
-def _require_files(files: Sequence[Path]) -> None:
+def _require_files(files: Sequence[Path], validator_logs: Path | None) -> None:
     for path in files:
+        if validator_logs is not None and path.resolve().is_relative_to(validator_logs.resolve()):
+            message = f"{visible(str(path))} is of the validator's own logs, which only grade released items"
+            raise SluiceError(ErrorCode.BAD_INPUT, message)
         if not path.exists():
             raise SluiceError(ErrorCode.BAD_INPUT, f"there is no file {visible(str(path))}")
         if path.is_dir():

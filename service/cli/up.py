@@ -3,13 +3,12 @@
 import threading
 import time
 from typing import Annotated
-from urllib.parse import urlsplit
 
-import httpx
 import typer
 from sqlalchemy.exc import OperationalError
 
 from service.api import create_app
+from service.cli.checks import check_source, check_validator_side, make_folder
 from service.cli.fleet import Fleet, fleet
 from service.cli.joined import Joined, joined
 from service.cli.options import AsJson, DataDir, Once, Port, settings
@@ -35,7 +34,6 @@ LOOK_SECONDS = LINE_SECONDS
 """Pause between two looks at the work of a service that stays."""
 LOOK_SHARE = 20.0
 """Looks rest at least so many times as long as they took, so that a large corpus is not counted without end."""
-SOURCE_TIMEOUT_SECONDS = 15.0
 DATABASE_AWAY_SECONDS = 180.0
 """Longer than Postgres takes to recover from a crash. Then `up` ends, so that whoever keeps it running sees it."""
 BROKEN_WALKS = 3
@@ -79,8 +77,9 @@ def run(chosen: Settings, stopping: threading.Event, *, once: bool, as_json: boo
         # There is one snapshot to wait for: that of everything the source has.
         chosen = chosen.model_copy(update={"release_interval_seconds": 0.0})
     chain.check(chosen)
+    check_validator_side(chosen)
     check_source(chosen.source_url, must_answer=once)
-    chosen.data_dir.mkdir(parents=True, exist_ok=True)
+    make_folder(chosen.data_dir)
     with joined(chosen, migrating=True) as at:
         with transaction(at.engine) as session:
             origin.require(session, at.settings.origin)
@@ -97,24 +96,6 @@ def run(chosen: Settings, stopping: threading.Event, *, once: bool, as_json: boo
         summary = _summary(at)
     print_summary(summary, as_json)
     return 0 if summary.snapshot is not None else 1
-
-
-def check_source(url: str, *, must_answer: bool) -> None:
-    """See whether the source answers at all; any answer will do.
-
-    Raises:
-        SluiceError: BAD_INPUT for a URL that is none; SERVICE_UNAVAILABLE when it must answer and does not.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SluiceError(ErrorCode.BAD_INPUT, f"--source-url must be an http(s) URL, not {url!r}")
-    try:
-        httpx.get(url, timeout=SOURCE_TIMEOUT_SECONDS)
-    except httpx.HTTPError as error:
-        message = f"the source {parts.scheme}://{parts.netloc} does not answer ({type(error).__name__})"
-        if must_answer:
-            raise SluiceError(ErrorCode.SERVICE_UNAVAILABLE, message) from error
-        note(f"{message}; the workers keep trying")
 
 
 def _watch(at: Joined, workers: Fleet, stopping: threading.Event, begun: int, *, once: bool) -> bool:

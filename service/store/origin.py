@@ -8,6 +8,12 @@ from service.errors import ErrorCode, SluiceError
 from service.store.models import Origin
 
 
+def bind(session: Session, name: str) -> None:
+    """Bind an empty corpus to a source; one that is bound stays with its own."""
+    if session.scalar(select(Origin.name)) is None:
+        require(session, name)
+
+
 def require(session: Session, name: str) -> None:
     """Bind an empty corpus to a source, or make sure that this is the one it is bound to.
 

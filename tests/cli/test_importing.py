@@ -17,13 +17,14 @@ import pytest
 import zstandard
 from sqlalchemy import Engine, func, select, text
 
-from service.cli import intake
+from service.cli import importing, intake
 from service.cli.intake import check, take_in
 from service.config import Settings
 from service.domain.imports.formats import Format, RowFault
 from service.domain.imports.identity import Naming
+from service.errors import SluiceError
 from service.store.engine import open_engine, reading, transaction
-from service.store.models import Base, Import
+from service.store.models import Base, Import, Origin
 from service.store.validator import local
 from service.store.validator.local import NewEnvelope
 from tests.domain.dialogues import agentic_run
@@ -268,13 +269,28 @@ def test_exit_status_and_what_is_printed(database_url: str, redis_url: str, tmp_
     assert told["files"][0]["refused"] == {"not_json": 1, "other_format": 1}
 
 
-def test_a_corpus_of_another_origin_takes_no_file(database_url: str, redis_url: str, tmp_path: Path) -> None:
-    path = write(tmp_path / "good.jsonl", chat(1))
-    ran = sluice(database_url, redis_url, str(path), source_name="made up")
-    assert (ran.returncode, ran.stderr) == (0, "")
-    ran = sluice(database_url, redis_url, str(path), source_name="real")
-    assert ran.returncode == 2
-    assert "harvested from 'made up'" in ran.stderr
+def test_a_corpus_stays_with_its_own_source_whatever_is_imported(
+    database_url: str, redis_url: str, tmp_path: Path
+) -> None:
+    for number, source_name in enumerate(("made up", "real")):
+        path = write(tmp_path / f"{number}.jsonl", chat(number))
+        ran = sluice(database_url, redis_url, str(path), source_name=source_name)
+        assert (ran.returncode, ran.stderr) == (0, "")
+    engine = open_engine(database_url)
+    with reading(engine) as session:
+        assert session.scalars(select(Origin.name)).all() == ["made up"]
+    engine.dispose()
+
+
+def test_the_validators_own_logs_are_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = tmp_path / "logs"
+    (logs / "eval_1").mkdir(parents=True)
+    path = write(logs / "eval_1" / "output.jsonl", envelope(1))
+    (tmp_path / "link").symlink_to(logs / "eval_1")
+    monkeypatch.setenv("SLUICE_VALIDATOR_LOGS", str(logs))
+    for named in (path, tmp_path / "link" / "output.jsonl"):
+        with pytest.raises(SluiceError, match="only grade released items"):
+            importing.command([named], dry_run=True)
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
