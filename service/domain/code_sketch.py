@@ -29,11 +29,18 @@ Sketch = npt.NDArray[np.uint64]
 
 
 def sketch(source: bytes) -> Sketch:
-    """Winnowed shingles of a source, sorted, each once. Empty: it cannot be read, or is too short to be told by."""
-    tokens = [token for text in files(source) if parse(text) is not None for token in _tokens(text)]
-    places = range(len(tokens) - SHINGLE_TOKENS + 1)
-    numbers = [_number(tokens[place : place + SHINGLE_TOKENS]) for place in places]
-    return np.unique(np.fromiter(_winnowed(numbers), dtype=np.uint64))
+    """Winnowed shingles of a source, sorted, each once. Empty: it cannot be read.
+
+    No shingle goes from one statement of the file into the next, so that their order plays no part.
+    """
+    blocks = [block for text in files(source) if parse(text) is not None for block in _blocks(text)]
+    return np.unique(np.array([number for block in blocks for number in _winnowed(_shingles(block))], dtype=np.uint64))
+
+
+def _shingles(block: list[str]) -> list[int]:
+    """Of a statement in order; one that is shorter than a shingle is one by itself."""
+    places = range(max(1, len(block) - SHINGLE_TOKENS + 1))
+    return [_number(block[place : place + SHINGLE_TOKENS]) for place in places]
 
 
 def _number(shingle: list[str]) -> int:
@@ -56,12 +63,20 @@ def _winnowed(numbers: list[int]) -> Iterator[int]:
             yield numbers[smallest[0]]
 
 
-def _tokens(text: bytes) -> list[str]:
-    found = []
+def _blocks(text: bytes) -> list[list[str]]:
+    """The tokens of each statement of the file, of a function or class with all that is in it."""
+    found: list[list[str]] = []
+    depth, starts = 0, True
     try:
         for token in tokenize.tokenize(io.BytesIO(text).readline):
-            if token.type not in _LAYOUT:
-                found.append(_plain(token))
+            depth += (token.type == tokenize.INDENT) - (token.type == tokenize.DEDENT)
+            if token.type == tokenize.NEWLINE:
+                starts = True
+            elif token.type not in _LAYOUT:
+                if starts and depth == 0:
+                    found.append([])
+                starts = False
+                found[-1].append(_plain(token))
     except (SyntaxError, tokenize.TokenError):
         return []
     return found

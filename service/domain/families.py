@@ -21,11 +21,11 @@ class FamilyRule:
 
     name: str = "families-1"
     version: int = 1
-    code_jaccard: float = 0.8
+    code_jaccard: float = 0.75
     """Share of the shingles of both sources that are common to them, from which one is a near-duplicate."""
-    code_containment: float = 0.93
+    code_containment: float = 0.9
     """The same, as a share of the smaller one's: a copy with much beside it."""
-    least_shingles: int = 100
+    least_shingles: int = 60
     """Shorter sources are alike only if they are equal: there is little to tell them by."""
     shared_problems: int = 20
     """Problems that two versions must have in common before their behaviour can be alike."""

@@ -1,0 +1,71 @@
+"""Look-alikes: agents that do and say the same on nearly all problems they share fill a problem's places together."""
+
+from dataclasses import replace
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.domain.families import FAMILIES_1, FamilyRule
+from service.domain.likeness import Behaviour, pairs
+
+RULE = replace(FAMILIES_1, shared_problems=4, same_share=0.75)
+
+
+def did(version: str, digests: str) -> list[Behaviour]:
+    """What a version did at one problem a letter; `-`: it was not given the problem."""
+    return [Behaviour(version, f"f{version}", f"p{n}", what) for n, what in enumerate(digests) if what != "-"]
+
+
+def test_the_same_on_nearly_all_shared_problems_is_alike() -> None:
+    assert pairs([*did("a", "xyzw"), *did("b", "xyzw")], RULE) == [("a", "b")]
+    assert pairs([*did("a", "xyzw"), *did("b", "xyzq")], RULE) == [("a", "b")]  # three of four are 0.75
+    assert pairs([*did("a", "xyzw"), *did("b", "xyqq")], RULE) == []
+    assert pairs([*did("a", "xyzw----"), *did("b", "xyzwqqqq")], RULE) == [("a", "b")]  # of those both have
+
+
+def test_too_few_shared_problems_say_nothing() -> None:
+    assert pairs([*did("a", "xyz"), *did("b", "xyz")], RULE) == []
+
+
+def test_a_version_that_did_several_things_did_any_of_them() -> None:
+    assert pairs([*did("a", "xyzw"), *did("a", "qqqq"), *did("b", "qyqw")], RULE) == [("a", "b")]
+
+
+behaviours = st.lists(
+    st.builds(
+        lambda version, problem, what: Behaviour(version, f"f{version}", problem, what),
+        st.sampled_from("abcde"),
+        st.sampled_from("12345678"),
+        st.sampled_from("xy"),
+    ),
+    max_size=60,
+)
+
+
+@given(behaviours, st.integers(1, 5), st.sampled_from([0.5, 0.8, 1.0]))
+def test_it_is_what_comparing_all_pairs_gives(made: list[Behaviour], least: int, share: float) -> None:
+    rule = FamilyRule(shared_problems=least, same_share=share)
+    expected = []
+    for one, other in combinations("abcde", 2):
+        both = {b.problem_id for b in made if b.version == one} & {b.problem_id for b in made if b.version == other}
+        same = {
+            b.problem_id
+            for b in made
+            if b.version == one and b._replace(version=other, family=f"f{other}") in set(made)
+        }
+        if len(both) >= least and len(same) >= share * len(both):
+            expected.append((one, other))
+    assert pairs(made, rule) == expected
+    assert pairs(made[::-1], rule) == expected
+
+
+def test_thousands_of_copies_cost_no_more_than_their_number() -> None:
+    copies = [one for n in range(3_000) for one in did(f"v{n:04}", "xyzw")]
+    found = pairs(copies, RULE)
+    assert len(found) < 17 * 3_000
+    reached = {"v0000"}
+    for one, other in found:
+        if one in reached:
+            reached.add(other)
+    assert len(reached) == 3_000
