@@ -47,6 +47,15 @@ def recorded(folder: Path) -> list[Item]:
     return items
 
 
+def items_of(folder: Path | None) -> list[Item]:
+    """Those of recorded runs, or of the demo's races."""
+    if folder is not None:
+        return recorded(folder)
+    with TemporaryDirectory() as scratch:
+        write_demo(Path(scratch))
+        return recorded(Path(scratch))
+
+
 def microseconds(items: list[Item], work: Callable[[bytes, Evidence], object]) -> float:
     """Best of several rounds, a trajectory."""
     best = float("inf")
@@ -60,12 +69,7 @@ def microseconds(items: list[Item], work: Callable[[bytes, Evidence], object]) -
 
 def main() -> None:
     """Print the figures."""
-    if len(sys.argv) > 1:
-        items = recorded(Path(sys.argv[1]))
-    else:
-        with TemporaryDirectory() as folder:
-            write_demo(Path(folder))
-            items = recorded(Path(folder))
+    items = items_of(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
     decompress = zstandard.ZstdDecompressor().decompress
     count_tokens = qwen_token_counter(SLUICE_1.token_method)
     legacy = ExecutionKind.LEGACY

@@ -33,7 +33,7 @@ class Step:
 
 ORDER = (
     Step(Stage.INGEST, ingest.run, batch=60),
-    Step(Stage.FILTER, filter.run, batch=50),
+    Step(Stage.FILTER, filter.run, batch=300),
     Step(Stage.CLUSTER, cluster.run, batch=0),
     Step(Stage.ASSIGN, assign.run, batch=0),
     Step(Stage.SNAPSHOT, snapshot.run, batch=0),

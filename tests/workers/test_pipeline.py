@@ -18,10 +18,14 @@ def test_the_order_is_the_designs() -> None:
 
 
 def test_stored_trajectories_are_handed_to_the_filter_in_batches() -> None:
-    # 120 ids in batches of 50: 50, 50 and 20.
-    sent = follow_up(Stage.INGEST, range(1, 121))
-    assert [(message.stage, len(message.ids)) for message in sent] == [("filter", 50), ("filter", 50), ("filter", 20)]
-    assert [number for message in sent for number in message.ids] == list(range(1, 121))
+    # 720 ids in batches of 300: 300, 300 and 120.
+    sent = follow_up(Stage.INGEST, range(1, 721))
+    assert [(message.stage, len(message.ids)) for message in sent] == [
+        ("filter", 300),
+        ("filter", 300),
+        ("filter", 120),
+    ]
+    assert [number for message in sent for number in message.ids] == list(range(1, 721))
 
 
 def test_nothing_stored_wakes_no_one() -> None:

@@ -45,7 +45,7 @@ def _judge(item: Unjudged, context: Context) -> NewVerdict:
         reason=verdict.reason,
         structural_class=verdict.structural_class,
         trust=verdict.trust,
-        calls=msgspec.to_builtins(verdict.calls),
+        calls=verdict.calls,
         signals=verdict.signals,
         answer=list(verdict.answer),
         reported_query=query,

@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import zstandard
 from psycopg.types.json import Jsonb
-from sqlalchemy import Subquery, exists, select
-from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy import BigInteger, Subquery, any_, bindparam, exists, select
+from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 from sqlalchemy.orm import Session, aliased
 
 from service.store.copying import copy_missing
@@ -33,7 +34,8 @@ class NewVerdict(NamedTuple):
     reason: str
     structural_class: str
     trust: str
-    calls: list[dict[str, Any]]
+    calls: Sequence[Any]
+    """Anything that is spelled as `CallProvenance` is."""
     signals: dict[str, Any]
     answer: list[str]
     reported_query: str | None
@@ -64,16 +66,17 @@ def unjudged(session: Session, rules_digest: str, limit: int) -> Sequence[int]:
 
 def load_unjudged(session: Session, trajectory_ids: Collection[int], rules_digest: str) -> Iterator[Unjudged]:
     """Payload and evidence of those of `trajectory_ids` that are still unjudged, unpacked one at a time."""
+    wanted = bindparam("trajectory_ids", list(trajectory_ids), ARRAY(BigInteger))
     rows = session.execute(
         select(Trajectory.trajectory_id, Trajectory.kind, Payload.zstd, Evidence.evidence_digest, Evidence.body)
         .join(Evidence, Evidence.trajectory_id == Trajectory.trajectory_id)
         .join(Payload, Payload.payload_sha256 == Evidence.payload_sha256)
-        .where(Trajectory.trajectory_id.in_(trajectory_ids), *_unjudged_evidence(rules_digest))
+        .where(Trajectory.trajectory_id == any_(wanted), *_unjudged_evidence(rules_digest))
         .order_by(Trajectory.trajectory_id)
     )
-    for row in rows:
-        payload = zstandard.decompress(row.zstd)
-        yield Unjudged(row.trajectory_id, row.kind, payload, row.evidence_digest, row.body)
+    decompress = zstandard.ZstdDecompressor().decompress
+    for trajectory_id, kind, zstd, evidence_digest, body in rows:
+        yield Unjudged(trajectory_id, kind, decompress(zstd), evidence_digest, body)
 
 
 def add(session: Session, rules_digest: str, verdicts: Iterable[NewVerdict]) -> int:
@@ -87,10 +90,14 @@ def add(session: Session, rules_digest: str, verdicts: Iterable[NewVerdict]) -> 
             *("structural_class", "trust", "calls", "signals", "answer", "reported_query"),
         ),
         (
-            (rules_digest, revision, *v[:6], Jsonb(v.calls), Jsonb(v.signals), v.answer, v.reported_query)
+            (rules_digest, revision, *v[:6], _json(v.calls), _json(v.signals), v.answer, v.reported_query)
             for v in verdicts
         ),
     )
+
+
+def _json(value: Any) -> Jsonb:
+    return Jsonb(value, msgspec.json.encode)
 
 
 def current(rules_digest: str, revision: int | None = None) -> Subquery:
