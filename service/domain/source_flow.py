@@ -13,7 +13,7 @@ from service.domain import source_marks as words
 from service.domain import source_tools
 from service.domain.source_constants import Constants
 from service.domain.source_marks import CLIENT, LOOKUP, NOTHING, REPLY, Mark, MarkKind, Marks, of, without
-from service.domain.source_scopes import Function, Scopes, parameters
+from service.domain.source_scopes import Function, Scopes, lambda_name, parameters
 from service.domain.source_tools import last_name
 
 ROUNDS = 12
@@ -23,7 +23,6 @@ _COUNTS = frozenset({"len", "int", "float", "bool", "isinstance", "hash", "id", 
 _WORDING = frozenset({"format", "join", "strip", "str", "choice", "random"})
 """Calls that give back the words they are given."""
 _CARRIED = (MarkKind.REPLY, MarkKind.TOOL, MarkKind.CALL, MarkKind.TEXT, MarkKind.ENVIRONMENT)
-_ARGUMENT_KEYS = ("parameters", "arguments", "args", "params", "input")
 
 
 class Flow:
@@ -116,6 +115,9 @@ class Flow:
             case ast.Match(subject=subject, cases=cases):
                 for name in (n for case in cases for n in ast.walk(case.pattern) if isinstance(n, ast.MatchAs)):
                     self._name(name.name or "", self.marks(subject, number), number)
+            case ast.Lambda(body=body):
+                for inner in self.scopes.named[lambda_name(node)]:
+                    self._results[inner] = self._more(self._results[inner], self.marks(body, inner))
             case ast.Call():
                 self._bind(node, number)
 
@@ -211,8 +213,8 @@ class Flow:
                 return self.marks(value, number)
             case ast.DictComp(value=value):
                 return self.marks(value, number)
-            case ast.Lambda(body=body):
-                return self.marks(body, number)
+            case ast.Lambda():
+                return frozenset({Mark(MarkKind.FUNCTION, lambda_name(node))})
             case ast.expr_context() | ast.operator() | ast.boolop():
                 return NOTHING
         return self.joined(ast.iter_child_nodes(node), number)
@@ -244,8 +246,8 @@ class Flow:
 
     def _table(self, node: ast.Dict, number: int) -> Marks:
         fields = {self.constants.text(key): value for key, value in zip(node.keys, node.values, strict=True) if key}
-        name = next((fields[key] for key in ("name", "tool", "tool_name", "function") if key in fields), None)
-        given = next((fields[key] for key in _ARGUMENT_KEYS if key in fields), None)
+        name = next((fields[key] for key in words.NAME_KEYS if key in fields), None)
+        given = next((fields[key] for key in words.ARGUMENT_KEYS if key in fields), None)
         named = of(self.marks(name, number), MarkKind.TOOL, MarkKind.REPLY)
         if given is not None and named and REPLY not in named and "description" not in fields:
             calls = () if is_schema(given) else (Mark(MarkKind.CALL, one.name, node.lineno) for one in named)

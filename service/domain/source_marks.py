@@ -73,7 +73,12 @@ EXECUTORS = frozenset(
     {"execute_tool_call", "execute_tool", "run_tool", "call_tool", "invoke_tool", "dispatch_tool", "use_tool"}
 )
 """Functions of the harness's interface that take a tool's name first."""
+EXECUTOR_VERBS = ("call", "exec", "invoke", "run", "dispatch", "step", "act", "perform", "tool")
+"""Parts of the names of functions from elsewhere that may take a tool's name first."""
 DECORATORS = frozenset({"Tool", "tool", "register_tool", "function_tool"})
+NAME_KEYS = ("name", "tool", "tool_name", "function")
+ARGUMENT_KEYS = ("parameters", "arguments", "args", "params", "input")
+"""Keys of a call as agents and models write it."""
 STEP_MAKER = "create_dialogue_step"
 
 _WORDS = {

@@ -32,7 +32,6 @@ class Scopes:
         self.bound: list[set[str]] = [set()]
         self.named: dict[str, list[int]] = defaultdict(list)
         """Functions by name, methods included."""
-        self.classes: dict[str, list[ast.AST]] = defaultdict(list)
         self._collect()
         self.reachable = self._reachable()
 
@@ -52,13 +51,12 @@ class Scopes:
                     stack += reversed(list(live_children(node)))
 
     def _open(self, parent: int, node: Function) -> int:
-        name = "" if isinstance(node, ast.Lambda) else node.name
+        name = lambda_name(node) if isinstance(node, ast.Lambda) else node.name
         scope = Scope(len(self.all), node, parent, name)
         self.all.append(scope)
         self.nodes.append([])
         self.bound.append({argument.arg for argument in parameters(node)})
-        if name:
-            self.named[name].append(scope.number)
+        self.named[name].append(scope.number)
         return scope.number
 
     def _bind(self, number: int, node: ast.AST) -> None:
@@ -105,8 +103,14 @@ class Scopes:
 
     def _is_within(self, scope: Scope, reached: set[int]) -> bool:
         """Whether a nameless or decorated function stands in a scope that runs."""
-        decorated = not isinstance(scope.node, ast.Lambda) and bool(scope.node.decorator_list)  # type: ignore[union-attr]
-        return scope.parent in reached and (not scope.name or decorated)
+        if isinstance(scope.node, ast.Module):
+            return False
+        return scope.parent in reached and (isinstance(scope.node, ast.Lambda) or bool(scope.node.decorator_list))
+
+
+def lambda_name(node: ast.Lambda) -> str:
+    """What a function without a name goes by; no name of a source is like it."""
+    return f"<{node.lineno}:{node.col_offset}>"
 
 
 def parameters(node: Function) -> list[ast.arg]:

@@ -146,6 +146,8 @@ def _at(flow: Flow, site: Site, *, is_tool: bool) -> Iterator[Finding]:
             yield from _think(flow, think, number)
     elif isinstance(node, ast.Dict) and not is_tool:
         yield from _record(flow, node, number)
+    elif isinstance(node, ast.Return | ast.Yield) and not is_tool:
+        yield from _handed_back(flow, node, number)
 
 
 def _call(flow: Flow, node: ast.Call, site: Site) -> Iterator[Finding]:
@@ -154,6 +156,10 @@ def _call(flow: Flow, node: ast.Call, site: Site) -> Iterator[Finding]:
     name = last_name(node)
     if name in words.EXECUTORS and name not in flow.scopes.named and given:
         yield from _by_name(flow, node, given[0], given[1:], site)
+    elif given and isinstance(given[0], ast.Name) and given[0].id in words.EXECUTORS and len(given) > 1:
+        yield from _by_name(flow, node, given[1], given[2:], site)  # handed to a pool, or made a partial of
+    elif given and isinstance(given[0], ast.Name) and given[0].id in words.SHOP_TOOLS and not words.DECORATORS & {name}:
+        yield _literal(flow, node, given[0].id, given[1:], site)
     elif LOOKUP in callee and not isinstance(node.func, ast.Attribute):
         yield from _decided(callee, node.lineno)
     elif asks_catalogue(node, flow.constants):
@@ -165,6 +171,17 @@ def _call(flow: Flow, node: ast.Call, site: Site) -> Iterator[Finding]:
             tools = {name}
         for tool in sorted(tools):
             yield _literal(flow, node, tool or name, given, site)
+        if not tools and name not in flow.scopes.named and len(given) > 1:
+            yield from _elsewhere(flow, node, name, site)
+
+
+def _elsewhere(flow: Flow, node: ast.Call, name: str, site: Site) -> Iterator[Finding]:
+    """A function that is not in the source, given what may be a tool's name and its arguments."""
+    spelled = name.lower()
+    first, *rest = flow.arguments(node)
+    is_named = flow.constants.text(first) in words.TOOL_NAMES and any(verb in spelled for verb in words.EXECUTOR_VERBS)
+    if is_named or "tool" in spelled:
+        yield from _by_name(flow, node, first, rest, site)
 
 
 def _by_name(flow: Flow, node: ast.Call, name: ast.expr, rest: Sequence[ast.expr], site: Site) -> Iterator[Finding]:
@@ -206,6 +223,20 @@ def _record(flow: Flow, node: ast.Dict, number: int) -> Iterator[Finding]:
         yield from _decided(flow.marks(fields["name"], number), node.lineno)
     if THINK in fields:
         yield from _think(flow, fields[THINK], number)
+
+
+def _handed_back(flow: Flow, node: ast.Return | ast.Yield, number: int) -> Iterator[Finding]:
+    """A call that a function gives back for others to carry out."""
+    for mark in sorted(of(flow.marks(node.value, number), MarkKind.CALL)):
+        yield Finding(FindingKind.CODE_DISPATCH, mark.line, mark.name)
+    value = node.value.elts[0] if isinstance(node.value, ast.List) and node.value.elts else node.value
+    if isinstance(value, ast.Dict):
+        fields = {
+            key.value: one for key, one in zip(value.keys, value.values, strict=True) if isinstance(key, ast.Constant)
+        }
+        name = next((fields[key] for key in words.NAME_KEYS if key in fields), None)
+        if name is not None and not fields.keys().isdisjoint(words.ARGUMENT_KEYS):
+            yield from _decided(flow.marks(name, number), value.lineno)
 
 
 def _think(flow: Flow, node: ast.AST | None, number: int) -> Iterator[Finding]:

@@ -46,7 +46,7 @@ def tools(scopes: Scopes, constants: Constants) -> dict[int, str]:
                 for number in scopes.named.get(function, ()):
                     found.setdefault(number, name)
     for scope in scopes.all[1:]:
-        if scope.number not in found and scope.name not in ("", ENTRY):
+        if scope.number not in found and scope.name != ENTRY:
             tool = _passes_on(scope, scopes.nodes[scope.number], constants)
             if tool in words.TOOL_NAMES:
                 found[scope.number] = tool

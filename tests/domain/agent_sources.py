@@ -291,3 +291,60 @@ BYPASSING = REACT.replace(
     'requests.post(os.environ["PROXY_URL"] + "/inference/chat/completions", json={"messages": messages}).json()',
 )
 """Honest, through a client that nobody logs."""
+
+PARALLEL = REACT.replace(
+    """        for call in json.loads(found.group(1)):
+            results.append(execute_tool_call(call["name"], call.get("parameters", {})))
+""",
+    """        with ThreadPoolExecutor(4) as pool:
+            results += pool.map(lambda call: execute_tool_call(call["name"], call["parameters"]), json.loads(found[1]))
+""",
+).replace("import json, os, re", "import json, os, re\nfrom concurrent.futures import ThreadPoolExecutor")
+
+SUBMITTING = (
+    PREAMBLE
+    + """
+from concurrent.futures import ThreadPoolExecutor
+
+
+def agent_main(problem):
+    with ThreadPoolExecutor(4) as pool:
+        parts = problem["query"].split(" and ")
+        waiting = [pool.submit(execute_tool_call, "find_product", {"q": terms(part)}) for part in parts]
+    found = [one.result() for one in waiting]
+    return [create_dialogue_step(ask([{"role": "user", "content": str(found)}])["content"], found, "", "", 1)]
+"""
+)
+
+EPISODE_BY_MODEL = """
+import json
+from openai import OpenAI
+
+model = OpenAI()
+
+
+def act(observation, tools):
+    reply = model.chat.completions.create(model="m", messages=observation, tools=tools)
+    call = reply.choices[0].message.tool_calls[0].function
+    return {"name": call.name, "arguments": json.loads(call.arguments)}
+"""
+
+EPISODE_BY_CODE = """
+from openai import OpenAI
+
+model = OpenAI()
+
+
+def act(observation, tools):
+    reply = model.chat.completions.create(model="m", messages=[{"role": "user", "content": str(observation)}])
+    words = reply.choices[0].message.content.split(",")
+    if len(observation) < 3:
+        return {"name": "search", "arguments": {"query": words[0]}}
+    return {"name": "place_test_order", "arguments": {"product_ids": [observation[-1]["best"]]}}
+"""
+
+EPISODE_OVER_A_SESSION = """
+def main(session, goal):
+    found = session.call_tool("search", {"query": goal[:40]})
+    return session.call_tool("place_test_order", {"product_ids": [found["products"][0]["id"]]})
+"""

@@ -40,6 +40,11 @@ def touching(body: str, before: str = "") -> set[str]:
         ("TABLE", Dispatch.MODEL),
         ("BRANCHES", Dispatch.MODEL),
         ("BYPASSING", Dispatch.MODEL),
+        ("PARALLEL", Dispatch.MODEL),
+        ("EPISODE_BY_MODEL", Dispatch.MODEL),
+        ("EPISODE_BY_CODE", Dispatch.CODE),
+        ("EPISODE_OVER_A_SESSION", Dispatch.CODE),
+        ("SUBMITTING", Dispatch.CODE),
         ("HYBRID", Dispatch.BOTH),
         ("REGEX", Dispatch.CODE),
         ("CLASSIFY", Dispatch.CODE),
@@ -54,13 +59,15 @@ def test_it_is_told_who_dispatches_calls(source: str, dispatch: Dispatch) -> Non
     assert scanned.is_readable
     assert scanned.dispatch is dispatch
     asks = bool(names(scanned, FindingKind.MODEL_REQUEST))
-    assert asks is (source not in ("REGEX", "FORGED_INLINE", "FORGED_CAREFULLY"))
+    assert asks is (source not in ("REGEX", "FORGED_INLINE", "FORGED_CAREFULLY", "EPISODE_OVER_A_SESSION"))
     assert names(scanned, FindingKind.OBFUSCATED) == set()
     assert bool(names(scanned, LOG)) is source.startswith("FORGED")
 
 
 def test_an_honest_agent_has_no_finding_but_its_requests_and_the_models_calls() -> None:
-    for source in (sources.REACT, sources.NATIVE, sources.TABLE, sources.BRANCHES, sources.BYPASSING):
+    for source in (
+        getattr(sources, kind) for kind in ("REACT", "NATIVE", "TABLE", "BRANCHES", "BYPASSING", "PARALLEL")
+    ):
         assert {one.kind for one in read(source).findings} == {MODEL, FindingKind.MODEL_REQUEST}
 
 
