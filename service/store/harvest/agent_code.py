@@ -1,6 +1,6 @@
 """The code of agent versions: which is still to be asked for, and the bytes once they came. Evidence, never given away.
 
-Nothing here reads the bytes back, and no other module does: what may be learned from them is not for showing.
+Nothing here reads the bytes back: `corpus.code_scans` does, for the scan alone.
 """
 
 import hashlib
