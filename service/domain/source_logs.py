@@ -23,10 +23,10 @@ MOST_OWN_FIELDS = 4
 _RUNNERS = frozenset({"exec", "eval", "compile"})
 _LOADERS = frozenset({"loads", "load"})
 _BINARY = frozenset({"marshal", "pickle", "dill", "cloudpickle"})
-_SHELLS = frozenset({"system", "popen", "run", "Popen", "call", "check_call", "check_output", "getoutput", "spawnlp"})
-_WRITERS = frozenset(
-    {"write_text", "write_bytes", "rename", "replace", "copy", "copyfile", "move", "symlink", "truncate"}
-)
+_SHELLS = frozenset({"system", "popen", "Popen", "check_call", "check_output", "getoutput"})
+_RUNS = frozenset({"run", "call", "spawnlp"})
+_WRITERS = frozenset({"write_text", "write_bytes", "rename", "replace", "symlink", "truncate"})
+_COPIERS = frozenset({"copy", "copyfile", "move"})
 _SPACES = frozenset({"globals", "locals", "vars", "__builtins__", "__dict__"})
 
 
@@ -91,9 +91,9 @@ def _spells(flow: Flow, node: ast.AST) -> Iterator[Finding]:
         return
     if text.strip() in words.LOG_NAMES:
         yield _touched(node, text.strip())
-    elif text.startswith(("/proc/self/", "/proc/1/")):
+    elif text.startswith(words.PROCESS_FILES):
         yield _touched(node, PROCESS)
-    elif len(text) < LONGEST_PATH and text.endswith(words.LOG_FILES):
+    elif len(text) < LONGEST_PATH and text.rpartition("/")[2] in words.LOG_FILES:
         yield _touched(node, LOG_FILE)
 
 
@@ -101,13 +101,14 @@ def _patches(flow: Flow, base: ast.AST, name: str, number: int) -> bool:
     """Whether setting a field of something changes the client: its class, its module, or what it keeps for itself."""
     if CLIENT not in flow.marks(base, number):
         return False
-    is_object = isinstance(base, ast.Name) and not base.id[:1].isupper() and base.id != words.CLIENT_MODULE
+    called = last_name(base)
+    is_object = not called[:1].isupper() and called != words.CLIENT_MODULE
     return not is_object or name.startswith("_") or name in ("get", "post", "request", "session")
 
 
 def _writes(flow: Flow, node: ast.Call, number: int) -> Iterator[Finding]:
     name, given = last_name(node), flow.arguments(node)
-    if name in _SHELLS:
+    if name in _SHELLS or (name in _RUNS and _module(node.func) in ("os", "subprocess")):
         said = "".join(flow.constants.pieces(part) for one in given for part in ast.walk(one))
         for word in sorted(words.LOG_NAMES):
             if word in said:
@@ -126,30 +127,29 @@ def _writes(flow: Flow, node: ast.Call, number: int) -> Iterator[Finding]:
 
 def _is_write(flow: Flow, node: ast.Call, name: str) -> bool:
     if name in _WRITERS:
-        return not isinstance(node.func, ast.Attribute) or name != "replace" or len(node.args) < 2
+        return bool(node.args) and (name != "replace" or len(node.args) == 1 or _module(node.func) == "os")
+    if name in _COPIERS:
+        return _module(node.func) == "shutil"
     if name not in ("open", "fdopen"):
         return False
     modes = [word.value for word in node.keywords if word.arg in ("mode", "flags")]
-    place = 1 if isinstance(node.func, ast.Name) or _is_module(node.func) else 0
-    modes += node.args[place : place + 1]
+    place = 1 if isinstance(node.func, ast.Name) or _module(node.func) in ("io", "os", "codecs") else 0
+    modes += node.args[place : place + 1]  # unlike in `open(path, mode)`, the mode comes first in `path.open(mode)`
     if not modes:
         return False
     mode = flow.constants.text(modes[0])
     return mode is None or any(letter in mode for letter in "wax+")
 
 
-def _is_module(node: ast.AST) -> bool:
-    """`io.open`, `os.open`, `codecs.open`: the path comes first, unlike in `path.open`."""
-    return (
-        isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("io", "os", "codecs")
-    )
+def _module(called: ast.AST) -> str:
+    """The name before the last, as in `os.open`; empty where there is none."""
+    return called.value.id if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) else ""
 
 
 def _hides(flow: Flow, node: ast.Call, number: int) -> Iterator[Finding]:
     name, given = last_name(node), flow.arguments(node)
     plain = isinstance(node.func, ast.Name)
-    base = node.func.value if isinstance(node.func, ast.Attribute) else None
-    of_module = base.id if isinstance(base, ast.Name) else ""
+    of_module = _module(node.func)
     looked_up = node.func.slice if isinstance(node.func, ast.Subscript) and _is_space(node.func.value) else None
     unmarked = bool(given) and isinstance(given[0], ast.Name) and not flow.marks(given[0], number)
     found = {

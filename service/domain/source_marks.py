@@ -110,7 +110,10 @@ CLIENT_CLASS = "ProxyClient"
 CLIENT_MODULE = "proxy_client"
 
 LOG_NAMES = frozenset({"REQUEST_LOG_FILE", "INFERENCE_STATS_FILE", "SANDBOX_OUTPUT_FILE", "proxy_calls"})
-LOG_FILES = ("inference_stats.jsonl", "output.jsonl", "request_log", "requests.jsonl", "proxy_log")
+LOG_FILES = frozenset({"inference_stats.jsonl", "output.jsonl", "request_log.jsonl", "proxy_log.jsonl"})
+"""What the executor calls the files in its folder."""
+PROCESS_FILES = ("/proc/self/environ", "/proc/self/fd", "/proc/self/mem", "/proc/1/", "/proc/self/task")
+"""Where a process can look for them without their names."""
 LOG_FIELDS = frozenset({"method", "path", "timestamp", "duration_ms", "status_code", "json_data", "response"})
 """Fields of a line of the log."""
 HARMLESS_VARIABLES = frozenset({"HOME", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "HF_HOME", "PWD"})
