@@ -3,20 +3,25 @@
 Run from the checkout: `python -m benchmarks.filter [DIR]`, DIR holding recorded runs; without it, the demo's races.
 """
 
+import gc
 import gzip
 import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import orjson
 import zstandard
 
+from benchmarks import pipelines, plain
 from service.domain.evidence import Evidence
 from service.domain.provenance import attribute
 from service.domain.rules import SLUICE_1
-from service.domain.structure import judge
+from service.domain.structure import Verdict, judge
 from service.domain.trajectory import ExecutionKind, Judgement, parse
 from service.domain.wire import legacy as legacy_wire
 from service.tokenizer import qwen_token_counter
@@ -24,6 +29,7 @@ from service.world.demo import write_demo
 
 ROUNDS = 5
 Item = tuple[bytes, Evidence]
+Work = Callable[[bytes, Evidence], Any]
 
 
 def recorded(folder: Path) -> list[Item]:
@@ -56,7 +62,7 @@ def items_of(folder: Path | None) -> list[Item]:
         return recorded(Path(scratch))
 
 
-def microseconds(items: list[Item], work: Callable[[bytes, Evidence], object]) -> float:
+def microseconds(items: list[Item], work: Work) -> float:
     """Best of several rounds, a trajectory."""
     best = float("inf")
     for _ in range(ROUNDS):
@@ -67,21 +73,76 @@ def microseconds(items: list[Item], work: Callable[[bytes, Evidence], object]) -
     return best / len(items) * 1e6
 
 
+def verdicts_agree(items: list[Item], ours: Work, theirs: Work) -> None:
+    """Stop unless two ways to judge come to the same outcome and reason for every row."""
+    for number, item in enumerate(items):
+        verdict = ours(*item)
+        wanted, given = (verdict.outcome.value, verdict.reason.value), theirs(*item)
+        if given != wanted:
+            raise SystemExit(f"row {number}: a script says {given}, the filter says {wanted}")
+
+
+def against_scripts(items: list[Item], judge_one: Work, count_tokens: Callable[[str], int]) -> dict[str, float]:
+    """Microseconds of the same gates over dicts, the JSON read by the standard library and by orjson."""
+    decompress = zstandard.ZstdDecompressor().decompress
+    figures = {}
+    for name, loads, dumps in (("json script", json.loads, json.dumps), ("orjson script", orjson.loads, orjson.dumps)):
+        script = partial(_plain, decompress, loads, dumps, count_tokens)
+        verdicts_agree(items, judge_one, script)
+        figures[name] = microseconds(items, script)
+    return figures
+
+
+def _plain(decompress: Any, loads: Any, dumps: Any, count_tokens: Any, payload: bytes, known: Evidence) -> Any:
+    return plain.verdict(decompress(payload), known.judgement, loads, dumps, count_tokens)
+
+
+def in_pipelines(items: list[Item], judge_one: Work) -> dict[str, float | None]:
+    """Microseconds inside `datasets.map` and datatrove; None: not installed."""
+    decompress = zstandard.ZstdDecompressor().decompress
+    payloads = [decompress(payload) for payload, _ in items]
+    seconds = {
+        "datasets.map": pipelines.by_datasets_map(payloads, lambda number: judge_one(*items[number])),
+        "datatrove": pipelines.by_datatrove(payloads, lambda number: judge_one(*items[number])),
+    }
+    return {name: spent and spent / len(items) * 1e6 for name, spent in seconds.items()}
+
+
 def main() -> None:
     """Print the figures."""
     items = items_of(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
     decompress = zstandard.ZstdDecompressor().decompress
     count_tokens = qwen_token_counter(SLUICE_1.token_method)
     legacy = ExecutionKind.LEGACY
-    floor = microseconds(items, lambda payload, _: legacy_wire.decode(decompress(payload)))
-    parsed = microseconds(items, lambda payload, _: parse(decompress(payload), legacy))
-    attributed = microseconds(items, lambda payload, known: attribute(parse(decompress(payload), legacy), known))
-    judged = microseconds(
-        items, lambda payload, known: judge(parse(decompress(payload), legacy), known, SLUICE_1, count_tokens)
-    )
+
+    def judge_one(payload: bytes, known: Evidence) -> Verdict:
+        return judge(parse(decompress(payload), legacy), known, SLUICE_1, count_tokens)
+
+    gc.collect()
+    gc.freeze()
+    stages: dict[str, Work] = {
+        "floor": lambda payload, _: legacy_wire.read(decompress(payload)),
+        "floor, untyped": lambda payload, _: _untyped(decompress(payload)),
+        "parse": lambda payload, _: parse(decompress(payload), legacy),
+        "attribute": lambda payload, known: attribute(parse(decompress(payload), legacy), known),
+        "judge": judge_one,
+    }
+    spent = {name: microseconds(items, work) for name, work in stages.items()}
     print(f"{len(items)} payloads; microseconds of processor time a trajectory, best of {ROUNDS}")
-    for name, spent in (("floor", floor), ("parse", parsed), ("attribute", attributed), ("judge", judged)):
-        print(f"{name:<10}{spent:8.0f}   floor/{name} = {floor / spent:.2f}")
+    for name, cost in spent.items():
+        print(f"{name:<16}{cost:8.0f}   floor / it = {spent['floor'] / cost:.2f}")
+    for name, cost in against_scripts(items, judge_one, count_tokens).items():
+        print(f"{name:<16}{cost:8.0f}   it / judge = {cost / spent['judge']:.2f}, same verdicts")
+    for name, inside in in_pipelines(items, judge_one).items():
+        told = "not installed: pip install 'sluice-sn15[bench]'" if inside is None else f"{inside:8.0f}"
+        print(f"{name:<16}{told}")
+
+
+def _untyped(payload: bytes) -> Any:
+    try:
+        return orjson.loads(payload)
+    except ValueError:
+        return json.loads(payload)
 
 
 if __name__ == "__main__":
