@@ -4,7 +4,6 @@ Not a selection: a verdict is about one trajectory alone and never depends on ot
 exception; the reason is the first failing gate's.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
@@ -19,6 +18,9 @@ from service.domain.rules import RuleSet
 from service.domain.trajectory import Trajectory
 
 __all__ = ["Outcome", "Reason", "Verdict", "judge", "unjudgeable"]
+
+
+_ISSUERS = [(issuer.value, issuer) for issuer in Issuer]
 
 
 class Outcome(StrEnum):
@@ -88,24 +90,25 @@ def unjudgeable(fault: str) -> Verdict:
 def _outcome(reasons: tuple[Reason, ...], rules: RuleSet) -> tuple[Outcome, Reason]:
     if not reasons:
         return Outcome.KEPT, Reason.KEPT
-    if OF_OUTCOME.issuperset(reasons) and reasons[0] is Reason.NOT_SUCCESSFUL and rules.keep_negatives:
+    if OF_OUTCOME.issuperset(reasons) and Reason.NOT_SUCCESSFUL in reasons and rules.keep_negatives:
         return Outcome.KEPT_NEGATIVE, Reason.NOT_SUCCESSFUL
     return Outcome.REJECTED, reasons[0]
 
 
 def _signals(case: Case, reasons: tuple[Reason, ...]) -> dict[str, Any]:
     trajectory, provenance = case.trajectory, case.provenance
-    issuers = Counter(call.issuer for call in provenance.calls)
+    issuers = [call.issuer for call in provenance.calls]
+    thinks = provenance.think_verbatim
     return {
-        "failed_gates": [reason.value for reason in reasons],
-        "defects": [defect.value for defect in trajectory.defects],
+        "failed_gates": [str(reason) for reason in reasons],
+        "defects": [str(defect) for defect in trajectory.defects],
         "contradictions": [str(name) for name in provenance.contradictions],
         "unsupported": [str(name) for name in provenance.unsupported],
         "reasoning_unjudged": case.evidence.judgement.reasoning_score is None,
         "steps": len(trajectory.steps),
-        "calls": {issuer.value: issuers[issuer] for issuer in Issuer},
+        "calls": {name: issuers.count(issuer) for name, issuer in _ISSUERS},
         "inferences": len(trajectory.inferences),
-        "dropped_replies": sum(reply.dropped for reply in trajectory.inferences),
+        "dropped_replies": sum([reply.dropped for reply in trajectory.inferences]),
         "searches": len(trajectory.searches),
-        "think_verbatim": [provenance.think_verbatim.count(True), provenance.think_verbatim.count(False)],
+        "think_verbatim": [thinks.count(True), thinks.count(False)],
     }

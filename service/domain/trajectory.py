@@ -38,7 +38,7 @@ __all__ = [
     "product_ids",
 ]
 
-PARSER_VERSION = "sluice-parser/1"
+PARSER_VERSION = "sluice-parser/2"
 """Names what is read of payloads (here) and of replies (`replies`): a change that can change a verdict is a new one."""
 
 LARGEST_PAYLOAD_BYTES = 4 << 20
@@ -71,7 +71,7 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """All calls in order."""
-        return tuple(call for step in self.steps for call in step.calls)
+        return tuple([call for step in self.steps for call in step.calls])
 
     @property
     def answer(self) -> tuple[str, ...]:

@@ -257,6 +257,7 @@ def answered(name: str, result: Any, **arguments: Any) -> list[dict[str, Any]]:
 
 
 FOUND = answered("find_product", [{"product_id": "77"}], q="bag")
+ANSWER = answered("recommend_product", "ok", product_ids="77")
 
 
 @pytest.mark.parametrize(
@@ -269,10 +270,13 @@ FOUND = answered("find_product", [{"product_id": "77"}], q="bag")
         ([*FOUND, use("recommend_product", product_ids="78")], {}, Reason.UNGROUNDED_ID),
         ([*FOUND, use("recommend_product", product_ids="77")], {"success": False}, Reason.NOT_SUCCESSFUL),
         ([*FOUND, use("recommend_product", product_ids="77")], {"success": None}, Reason.UNJUDGED),
-        ([*FOUND * 3], {}, Reason.LOOP),
-        ([*FOUND, {"role": "assistant", "content": ""}], {}, Reason.DEFECTIVE_FORMAT),
+        ([*FOUND * 3, *ANSWER], {}, Reason.LOOP),
+        ([*FOUND, {"role": "assistant", "content": ""}, *ANSWER], {}, Reason.DEFECTIVE_FORMAT),
+        ([*FOUND], {}, Reason.RECOMMEND_COUNT),
+        ([*FOUND, *ANSWER, *FOUND], {}, Reason.THINK_THEN_STOP),
+        ([*FOUND, *ANSWER, {"role": "assistant", "content": "There you are."}], {}, Reason.KEPT),
     ],
-    ids=[*map(str, range(9))],
+    ids=[*map(str, range(12))],
 )
 def test_gates_of_imported_formats(turns: list[dict[str, Any]], fields: dict[str, Any], reason: Reason) -> None:
     found = chat(*turns, **fields)

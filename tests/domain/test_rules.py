@@ -43,8 +43,9 @@ def test_every_number_of_evidence_moves_the_digest(name: str) -> None:
 
 
 def test_what_we_chose_for_the_paper_is_marked_and_exists() -> None:
-    assert set(PAPER_2606_10064.ours) <= set(PAPER_2606_10064.__struct_fields__)
-    assert set(SLUICE_1.ours) <= set(SLUICE_1.__struct_fields__)
+    for rules in (PAPER_2606_10064, SLUICE_1):
+        choosable = {*rules.__struct_fields__, *(f"gates.{gate}" for gate in rules.gates)}
+        assert set(rules.ours) <= choosable
 
 
 def test_the_named_token_count_is_the_one_that_ships() -> None:
@@ -54,7 +55,7 @@ def test_the_named_token_count_is_the_one_that_ships() -> None:
 def test_a_changed_cap_is_a_new_parser() -> None:
     # The caps are in no digest themselves: whoever changes one gives the parser, which is, a new version.
     caps = (trajectory.LARGEST_PAYLOAD_BYTES, trajectory.MOST_PARTS, trajectory.DEEPEST, replies.MAX_DEPTH)
-    assert (SLUICE_1.parser, *caps) == ("sluice-parser/1", 4_194_304, 2_000, 64, 12)
+    assert (SLUICE_1.parser, *caps) == ("sluice-parser/2", 4_194_304, 2_000, 64, 12)
     # search, view, answer and logged tools of both harvested kinds
     harvested = (trajectory.ExecutionKind.LEGACY, trajectory.ExecutionKind.ENVPACK)
     assert (

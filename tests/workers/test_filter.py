@@ -2,6 +2,7 @@
 
 import pytest
 
+from service import judging
 from service.domain.policy import DEFAULT_POLICIES
 from service.domain.structure import Verdict
 from service.store.corpus import verdicts
@@ -24,7 +25,7 @@ def test_one_trajectory_that_breaks_the_filter_stops_no_other(
     with reading(context.engine) as session:
         ids = ledger.due(session, context.now(), 20)
     stored = ingest.run(ids, context, "message")
-    judge, calls = filter_stage.judge, [0]
+    judge, calls = judging.judge, [0]
 
     def breaking(*arguments: object) -> Verdict:
         calls[0] += 1
@@ -32,7 +33,7 @@ def test_one_trajectory_that_breaks_the_filter_stops_no_other(
             raise RecursionError("text out of the payload")
         return judge(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(filter_stage, "judge", breaking)
+    monkeypatch.setattr(judging, "judge", breaking)
     filter_stage.run(stored, context, "message")
     with reading(context.engine) as session:
         assert list(verdicts.unjudged(session, RULES, 100)) == []
