@@ -211,6 +211,7 @@ def test_a_dropped_reply_that_came_too_late_holds_nothing():
 
 def test_a_stamp_of_whole_seconds_may_hide_a_reply_of_the_same_second():
     run = Run()
+    run.failed_reply()
     run.now_ms = 9_400
     run.dropped_reply()
     run.step("", FIND)

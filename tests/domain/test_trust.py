@@ -17,7 +17,6 @@ from service.domain.trust import Contradiction
 from service.domain.witness import Fit
 from tests.domain.dialogues import (
     FIND,
-    PRODUCTS,
     RECOMMEND,
     TERMINATE,
     WHOLE_RUN,
@@ -186,10 +185,23 @@ def test_a_search_asked_again_confirms_what_is_shown():
 
 
 def test_results_that_the_search_does_not_give_contradict():
+    def backwards(tool: str, arguments: Mapping[str, str]) -> Sequence[str]:
+        return list(reversed(index(tool, arguments) or []))
+
     run = agentic_run()
-    for products in (PRODUCTS[:2], PRODUCTS[::-1], []):
-        record = replay(run.trajectory(), lambda *_, ids=products: [one["product_id"] for one in ids], "small")  # type: ignore[misc]
+    for answer in (backwards, lambda *_: [], lambda *_: [*LISTED, "14"]):
+        record = replay(run.trajectory(), answer, "small")
+        assert record["shown"] == record["logged"][:1] * 2 == ["differs"] * 2
         assert told(run, record).contradictions == (Contradiction.RESULT_NOT_REPLAYED,)
+
+
+def test_a_call_that_nobody_can_attribute_is_never_witnessed():
+    run = Run()
+    run.reply("Let us use find_product with waist bag at 180-505.")
+    run.step("", FIND)
+    provenance = told(run, proxy(run))
+    assert [(call.issuer, call.trust) for call in provenance.calls] == [(Issuer.UNKNOWN, Trust.CLAIMED)]
+    assert provenance.trust is Trust.CLAIMED
 
 
 def test_what_cannot_be_asked_again_is_not_compared():
