@@ -10,12 +10,12 @@ from service.domain import trust
 from service.domain.classes import Issuer
 from service.domain.evidence import Evidence
 from service.domain.pairing import Clock, Executed, Held
-from service.domain.replies import ReplyCalls, mentions, opens, plain_text, unescaped
+from service.domain.replies import ReplyCalls, call_key, mentions, opens, plain_text, unescaped, values_key
 from service.domain.testimony import CodeRule
 from service.domain.trajectory import ExecutionKind, Step, Trajectory
 
 TERMINATE = "terminate"
-OPEN_TO_CODE = frozenset({"reply_dropped", "reply_unread", "reply_mentions_call"})
+OPEN_TO_CODE = frozenset({"reply_dropped", "reply_unread", "reply_says_otherwise", "reply_mentions_call"})
 """Rules that leave a call open though the log is whole: a reply that cannot be read may hold it."""
 
 
@@ -46,6 +46,7 @@ class Log:
         self._replies = replies
         self._dropped = [index for index, reply in enumerate(trajectory.inferences) if reply.dropped]
         self._words: dict[int, str] = {}
+        self._executed_names = {call.name for step in trajectory.steps for call in step.calls}
 
     def may_lack_reply(self, step: Step) -> bool:
         """Whether a reply that led to a step may be missing from the log."""
@@ -59,13 +60,30 @@ class Log:
             return Issuer.UNKNOWN, "reply_dropped"
         name, arguments = one.call.name, one.call.arguments
         for index, reply in enumerate(self._replies):
-            if not reply.rest or not self._clock.may_have_led(index, one.step):
+            if not self._clock.may_have_led(index, one.step):
+                continue
+            if reply.calls and self._says_otherwise(reply, name, arguments):
+                return Issuer.UNKNOWN, "reply_says_otherwise"
+            if not reply.rest:
                 continue
             if name in reply.unread or opens(reply.rest, name, arguments):
                 return Issuer.UNKNOWN, "reply_unread"
             if not reply.calls and mentions(self._said(index), name, arguments):
                 return Issuer.UNKNOWN, "reply_mentions_call"
         return Issuer.HARNESS, "log_whole_no_reply"
+
+    def _says_otherwise(self, reply: ReplyCalls, name: str, arguments: object) -> bool:
+        """Whether a reply asks for the same values under other names, which the agent's code may translate."""
+        values: str | None = None
+        for said in reply.calls:
+            if said.name != name and said.name in self._executed_names:
+                continue
+            values = values_key(arguments) if values is None else values
+            if values_key(said.arguments) == values and call_key(said.name, said.arguments) != call_key(
+                name, arguments
+            ):
+                return True
+        return False
 
     def _said(self, index: int) -> str:
         if index not in self._words:

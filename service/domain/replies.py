@@ -24,12 +24,16 @@ __all__ = [
     "opens",
     "plain_text",
     "unescaped",
+    "values_key",
 ]
 
 MAX_DEPTH = 12
 """Arguments nested deeper are compared by their shape down to here."""
 DEFAULTS = frozenset({("page", "1"), ("status", "success")})
 """Arguments that the published tools take to be so where they are not given."""
+
+ALIASES: Mapping[str, str] = {"query": "q", "product_id": "product_ids"}
+"""Arguments that the tools take under either name."""
 
 _NAME = re.compile(r'"name"\s*:\s*"([^"]*)"')
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[nrt\"'/\\])")
@@ -91,9 +95,16 @@ def call_key(name: str, arguments: object) -> str:
     """One spelling for calls that mean the same.
 
     Key order, whitespace, escapes, numbers written as strings, lists of ids written as "a,b", JSON inside strings,
-    absent values and those a tool takes by default make no difference.
+    absent values, those a tool takes by default, and the other name of an argument make no difference.
     """
     return f"{name.strip()} {_spelled(arguments, MAX_DEPTH)}"
+
+
+def values_key(arguments: object) -> str:
+    """One spelling for arguments that say the same under whatever names."""
+    if not isinstance(arguments, dict):
+        return _spelled(arguments, MAX_DEPTH)
+    return ";".join(sorted(text for _, text in _pairs(arguments, MAX_DEPTH)))
 
 
 def plain_text(text: str) -> str:
@@ -116,6 +127,11 @@ def _character(escape: re.Match[str]) -> str:
     return chr(int(mark[1:], 16)) if len(mark) == 5 else _ESCAPED.get(mark, mark)
 
 
+def _pairs(arguments: dict[str, object], depth: int) -> list[tuple[str, str]]:
+    pairs = [(ALIASES.get(str(key), str(key)), _spelled(item, depth - 1)) for key, item in arguments.items()]
+    return [pair for pair in pairs if pair[1] not in ("", "{}") and pair not in DEFAULTS]
+
+
 def _spelled(value: object, depth: int) -> str:
     match value:
         case str():
@@ -131,9 +147,7 @@ def _spelled(value: object, depth: int) -> str:
         case _ if depth == 0:
             return "..."
         case dict():
-            pairs = [(str(key), _spelled(item, depth - 1)) for key, item in value.items()]
-            told = sorted(pair for pair in pairs if pair[1] not in ("", "{}") and pair not in DEFAULTS)
-            return "{" + ";".join(f"{key}={text}" for key, text in told) + "}"
+            return "{" + ";".join(f"{key}={text}" for key, text in sorted(_pairs(value, depth))) + "}"
         case list() | tuple():
             return ",".join(_spelled(item, depth - 1) for item in value)
         case _:

@@ -11,6 +11,7 @@ WHY_ISSUER: Mapping[str, str] = {
     "client_bypassed": "results are shown of searches that the client did not log, so replies may be missing too",
     "reply_dropped": "the log dropped a reply that came before, and it could hold this call",
     "reply_unread": "a reply seems to hold a call of this name that cannot be read",
+    "reply_says_otherwise": "a reply asks for the same values under other names, which code may have translated",
     "reply_mentions_call": "a reply names this tool and these arguments in a form that is no call",
     "log_whole_no_reply": "the log is whole, and no reply in it holds this call",
     "log_unread": "lines of the log could not be read, and one of them could hold this call",
@@ -94,6 +95,52 @@ WHY_REASON: Mapping[str, str] = {
     "ungrounded_id": "a product was named that no earlier result had shown",
     "defective_format": "a step or a call is not written as it should be",
     "judge_failed": "the filter itself failed on it, which is a fault of Sluice",
+}
+
+
+WHAT_GATE: Mapping[str, str] = {
+    "readable": "it can be read, and something was done",
+    "invalidated": "SN15 has not taken its word on the item back",
+    "harness": "the environment and the verifier of an episode worked",
+    "pairing": "every call has a result",
+    "answer_count": "the agent settled on products exactly once; an episode may be declined",
+    "arguments": "the answer names products that can be read, as text or as a list",
+    "ending": "the last step answers or ends the conversation",
+    "terminate": "the conversation was ended by a call of its own",
+    "episode_end": "the episode ended by a decision of the agent's",
+    "success": "SN15 judged it a success",
+    "reasoning": "SN15's judge scored the reasoning high enough",
+    "class": "the model issued every call",
+    "support": "positive evidence stands behind it: counts, usage, searches, prompt sizes",
+    "loop": "no call was made again and again",
+    "over_recommend": "the answer names no more products than were asked for",
+    "grounded": "every product named was shown before, or is in the query",
+    "format": "every step and call is written as it should be",
+    "budget": "the rendered chat is within the tokens of the budget",
+}
+
+WHAT_FIELD: Mapping[str, str] = {
+    "name": "name of the rule set",
+    "version": "its version; a changed field is a new one",
+    "gates": "gates that are asked, in order; the first that fails is the reason",
+    "token_budget": "most tokens of the rendered chat, system prompt and tool schemas included",
+    "token_method": "how tokens are counted",
+    "reasoning_floor": "lowest reasoning score admitted",
+    "unjudged_reasoning": "rows whose reasoning SN15 did not judge are admitted",
+    "keep_negatives": "clean failures are kept as negatives",
+    "loop_calls": "so many identical calls are a loop",
+    "recommended_ids": "most products an answer may name",
+    "single_ids": "most products where the query asks for one",
+    "several_words": "words of a query that asks for several products",
+    "episode_endings": "how an episode may end",
+    "episode_faults": "what says that an episode's failure was not the agent's",
+    "void_outcomes": "outcomes by which SN15 voids an episode",
+    "void_statuses": "statuses by which SN15 takes its word back",
+    "open_statuses": "statuses of an item that is not judged yet",
+    "evidence": "how far sizes and times of a log may be apart",
+    "parser": "code that reads payloads and replies",
+    "filter": "code that attributes calls, grades evidence and asks the gates",
+    "ours": "fields that the named source leaves open and we had to choose",
 }
 
 

@@ -194,6 +194,40 @@ def test_calls_in_a_form_that_cannot_be_read_exactly_are_nobodys(text: str, rule
     assert issued(run) == [("unknown", rule), ("harness", "log_whole_no_reply")]
 
 
+@pytest.mark.parametrize(
+    "emitted",
+    [
+        ("find_product", {"keyword": "waist bag", "cost": "180-505"}),
+        ("search", FIND[1]),
+        ("functions.find_product", {"words": "waist bag", "price": "180-505"}),
+    ],
+)
+def test_a_call_that_code_may_have_translated_is_nobodys(emitted: Call):
+    run = Run()
+    run.reply(tagged("", emitted))
+    run.step("", FIND, VIEW)
+    assert issued(run) == [("unknown", "reply_says_otherwise"), ("harness", "log_whole_no_reply")]
+
+
+def test_what_code_does_with_an_id_that_the_model_viewed_is_the_codes():
+    same = {"product_ids": "11"}
+    run = Run()
+    run.reply(tagged("", ("view_product_information", same)))
+    run.step("", ("view_product_information", same), ("recommend_product", same))
+    assert issued(run) == [("model", "reply_holds_call"), ("harness", "log_whole_no_reply")]
+
+
+@pytest.mark.parametrize(
+    ("emitted", "executed"),
+    [(("find_product", {"query": "bag"}), find("bag")), (("recommend_product", {"product_id": 11}), RECOMMEND)],
+)
+def test_either_name_of_an_argument_is_the_same_argument(emitted: Call, executed: Call):
+    run = Run()
+    run.reply(tagged("", emitted))
+    run.step("", executed)
+    assert issued(run) == [("model", "reply_holds_call")]
+
+
 def test_words_that_came_after_the_step_cannot_have_led_to_it():
     run = scripted_run()
     run.reply("I used find_product with waist bag at 180-505, then terminate with success.")
