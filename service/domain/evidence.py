@@ -3,6 +3,7 @@
 Not the payload and no conclusion: what the evidence comes to is `provenance` and `trust`.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -32,4 +33,12 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         """Sha256 hex of the canonical form: a verdict holds for exactly this evidence and these bytes."""
         told = {name: getattr(self, name) for name in self.__struct_fields__}
         late = {name: told.pop(name) for name in ("code", "payload_sha256", "returns")}
+        if self.code is not None:
+            late["code"] = _digest_of(self.code)
         return canonical.digest(told | {name: value for name, value in late.items() if value})
+
+
+@lru_cache(maxsize=64)
+def _digest_of(code: CodeScan) -> str:
+    """Of one scan, which thousands of trajectories share."""
+    return canonical.digest(code)

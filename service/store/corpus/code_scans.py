@@ -4,7 +4,6 @@ Source is read back here to be scanned, and goes nowhere else.
 """
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 import msgspec
@@ -77,21 +76,22 @@ def take_in(session: Session, scanner: str, items: Sequence[DueTrajectory]) -> i
 
     Done again, it changes nothing.
     """
-    new = 0
-    for code_sha256, group in groupby(sorted(items, key=lambda item: item.code_sha256), lambda item: item.code_sha256):
-        ids = [item.trajectory_id for item in group]
-        body = session.scalar(
-            select(AgentCodeScan.body).where(AgentCodeScan.code_sha256 == code_sha256, AgentCodeScan.scanner == scanner)
+    if not items:
+        return 0
+    bodies = session.execute(
+        select(AgentCodeScan.code_sha256, AgentCodeScan.body).where(
+            AgentCodeScan.scanner == scanner, AgentCodeScan.code_sha256.in_({item.code_sha256 for item in items})
         )
-        new += evidence.revise_all(session, ids, _adding(code_sha256, msgspec.convert(body, CodeScan)))
-        rows = [{"trajectory_id": one, "code_sha256": code_sha256, "scanner": scanner} for one in ids]
-        added = insert(ScannedTrajectory).values(rows)
-        session.execute(
-            added.on_conflict_do_update(
-                index_elements=["trajectory_id"],
-                set_={name: added.excluded[name] for name in ("code_sha256", "scanner")},
-            )
+    )
+    changes = {sha256: _adding(sha256, msgspec.convert(body, CodeScan)) for sha256, body in bodies}
+    new = evidence.revise_all(session, {item.trajectory_id: changes[item.code_sha256] for item in items})
+    added = insert(ScannedTrajectory).values([{**item._asdict(), "scanner": scanner} for item in items])
+    session.execute(
+        added.on_conflict_do_update(
+            index_elements=["trajectory_id"],
+            set_={name: added.excluded[name] for name in ("code_sha256", "scanner")},
         )
+    )
     return new
 
 

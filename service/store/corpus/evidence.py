@@ -4,8 +4,7 @@ Append-only: a new state is a new row, and the filter judges the newest.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
-from itertools import count
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -42,11 +41,12 @@ def revise(session: Session, trajectory_id: int, change: Change) -> bool:
         trajectory_id: whose evidence.
         change: the next state, given the present one. Called once, under the lock.
     """
-    return revise_all(session, [trajectory_id], change) == 1
+    return revise_all(session, {trajectory_id: change}) == 1
 
 
-def revise_all(session: Session, trajectory_ids: Collection[int], change: Change) -> int:
-    """Do to each of many what `revise` does to one; returns how many have a new state."""
+def revise_all(session: Session, changes: Mapping[int, Change]) -> int:
+    """Do to each of many trajectories what `revise` does to one; returns how many have a new state."""
+    trajectory_ids = list(changes)
     locked = (
         select(Trajectory.trajectory_id, Trajectory.payload_sha256)
         .where(Trajectory.trajectory_id.in_(trajectory_ids))
@@ -60,31 +60,33 @@ def revise_all(session: Session, trajectory_ids: Collection[int], change: Change
         had[number].add(digest)
     states = []
     for number, present in sorted(latest(session, trajectory_ids).items()):
-        following = msgspec.structs.replace(change(present), returns=present.returns)
-        if following.digest != present.digest:
-            states.append(_row(number, present, _unlike(following, had[number]), first_sha256[number]))
+        following = msgspec.structs.replace(changes[number](present), returns=present.returns)
+        digest = following.digest
+        if digest != present.digest:
+            states.append(_row(number, present, *_unlike(following, digest, had[number]), first_sha256[number]))
     if states:
         session.execute(insert(Evidence), states)
     return len(states)
 
 
-def _row(number: int, present: evidence.Evidence, following: evidence.Evidence, first_sha256: str) -> dict[str, Any]:
+def _row(
+    number: int, present: evidence.Evidence, following: evidence.Evidence, digest: str, first_sha256: str
+) -> dict[str, Any]:
     return {
         "trajectory_id": number,
-        "evidence_digest": following.digest,
+        "evidence_digest": digest,
         "payload_sha256": following.payload_sha256 or first_sha256,
         "body": msgspec.to_builtins(following),
         "is_late": (following.judgement, following.payload_sha256) != (present.judgement, present.payload_sha256),
     }
 
 
-def _unlike(state: evidence.Evidence, digests: Collection[str]) -> evidence.Evidence:
-    """The state, counted on until its digest is none of those that are there."""
-    for returns in count():
-        state = msgspec.structs.replace(state, returns=returns)
-        if state.digest not in digests:
-            return state
-    raise AssertionError("count() has no end")
+def _unlike(state: evidence.Evidence, digest: str, had: Collection[str]) -> tuple[evidence.Evidence, str]:
+    """The state and its digest, counted on until that is none of those that are there."""
+    while digest in had:
+        state = msgspec.structs.replace(state, returns=state.returns + 1)
+        digest = state.digest
+    return state, digest
 
 
 def late_known(session: Session) -> int:
