@@ -15,7 +15,7 @@ from service.domain.evidence import Evidence
 from service.domain.prompts import tool_set
 from service.domain.provenance import Provenance
 from service.domain.rules import RuleSet
-from service.domain.trajectory import TOOLS, ToolCall, Trajectory
+from service.domain.trajectory import TOOLS, Trajectory
 
 
 class Case:
@@ -33,25 +33,19 @@ class Case:
         self.evidence = evidence
         self.provenance = provenance
         self.rules = rules
-        self._count_tokens = count_tokens
-
-    @cached_property
-    def calls(self) -> tuple[ToolCall, ...]:
+        self.calls = trajectory.tool_calls
         """All calls in order."""
-        return self.trajectory.tool_calls
-
-    @cached_property
-    def answers(self) -> list[ToolCall]:
+        tools = TOOLS[trajectory.kind].answer
+        self.answers = [call for call in self.calls if call.name in tools and call.error_code is None]
         """Calls that name the products settled on, failed ones left out."""
-        tools = TOOLS[self.trajectory.kind].answer
-        return [call for call in self.calls if call.name in tools and call.error_code is None]
+        self._count_tokens = count_tokens
 
     @cached_property
     def results(self) -> list[bytes]:
         """Each call's result as compact JSON."""
         return [spelled(call.result) for call in self.calls]
 
-    @cached_property
+    @property
     def success(self) -> bool | None:
         """What SN15 said of the outcome; None when it said nothing."""
         judged, feedback = self.evidence.judgement, self.trajectory.feedback
@@ -63,16 +57,17 @@ class Case:
             return judged.score >= 1.0
         return None if judged.status is None else judged.status == "SUCCESS"
 
-    @cached_property
+    @property
     def tokens(self) -> int | None:
         """Tokens of the rendered chat; None where a bound shows that they fit."""
-        bound = tokens_of_parts_at_most(self.trajectory, self._spelled, self._count_tokens)
-        if bound is not None and bound <= self.rules.token_budget:
+        budget = self.rules.token_budget
+        bound = tokens_of_parts_at_most(self.trajectory, self._spelled, budget, self._count_tokens)
+        if bound is not None and bound <= budget:
             return None
         messages = chat_messages(self.trajectory, self.provenance.calls)
         text = render_chat(messages, tool_set(self.trajectory.kind, self.calls).schemas)
         at_most = tokens_at_most(text, self._count_tokens)
-        return self._count_tokens(text) if at_most > self.rules.token_budget else None
+        return self._count_tokens(text) if at_most > budget else None
 
     @property
     def _spelled(self) -> bytes:

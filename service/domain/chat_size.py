@@ -29,12 +29,15 @@ _PAIRS[list(PAIRING_LETTERS)] = 1
 _NO = np.zeros(1, np.int8)
 
 
-def tokens_of_parts_at_most(trajectory: Trajectory, spelled: bytes, count_tokens: Callable[[str], int]) -> int | None:
+def tokens_of_parts_at_most(
+    trajectory: Trajectory, spelled: bytes, enough: int, count_tokens: Callable[[str], int]
+) -> int | None:
     """Bound the tokens of a trajectory's chat without rendering it: its opening counted, all else by its bytes.
 
     Args:
         trajectory: what happened.
         spelled: arguments and results of all calls as compact JSON, anything but digits and letters between them.
+        enough: a bound that is no higher need be no closer.
         count_tokens: exact tokens of a text; asked once for each opening.
 
     Returns:
@@ -49,7 +52,8 @@ def tokens_of_parts_at_most(trajectory: Trajectory, spelled: bytes, count_tokens
         size += _text_bytes(reply.content)
     for step in trajectory.steps:
         size += _step_bytes(step)
-    return size
+    # What an escape adds to a run of letters is less than what it adds to the bytes.
+    return size if size <= enough else size - _sure_pairs(spelled)
 
 
 @lru_cache(maxsize=64)
@@ -63,19 +67,28 @@ def _opening(kind: ExecutionKind, names: frozenset[str], count_tokens: Callable[
 def tokens_at_most(chat: str, count_tokens: Callable[[str], int]) -> int:
     """Bound the tokens of a rendered chat, some four times as fast as they can be counted.
 
-    Tokens never outnumber bytes. Within a word no two tokens stand beside each other that would make one together, so
-    that a run of n pairing letters, with the space before it, holds at least (n + 1) // 3 fewer; an apostrophe may cut
-    off the first two letters of what follows. The opening is nearly the same in all chats, and counted once.
+    Tokens never outnumber bytes, and some bytes are sure to share one. The opening is nearly the same in all chats,
+    and counted once.
     """
     cut = chat.find("<|im_start|>", 1)
     opening = _counted(chat[:cut], count_tokens) if cut > 0 else 0
     rest = chat[max(cut, 0) :]
     text = (rest if rest.isascii() else unicodedata.normalize("NFC", rest)).encode(errors="replace")
+    return opening + len(text) - _sure_pairs(text)
+
+
+def _sure_pairs(text: bytes) -> int:
+    """By how much the bytes of a text are sure to outnumber its tokens.
+
+    Within a word no two tokens stand beside each other that would make one together, so that a run of n pairing
+    letters holds at least (n + 1) // 3 tokens fewer, and one of n after a space (n + 2) // 3. An apostrophe may cut off
+    the first two letters of what follows.
+    """
     codes = np.frombuffer(text, np.uint8)
     turns = np.flatnonzero(np.diff(_PAIRS[codes], prepend=_NO, append=_NO))
     starts, ends = turns[::2], turns[1::2]
     is_spaced = codes[starts - 1] == ord(" ")
-    return opening + len(text) + text.count(b"'") - int(((ends - starts + 1 + is_spaced) // 3).sum())
+    return int(((ends - starts + 1 + is_spaced) // 3).sum()) - text.count(b"'")
 
 
 @lru_cache(maxsize=64)
@@ -99,4 +112,4 @@ def _text_bytes(text: str | None) -> int:
     if not text:
         return 0
     size = len(text) if text.isascii() else len(text.encode(errors="replace"))
-    return size + 2 * text.count("<|")
+    return size + 2 * text.count("<|") if "<|" in text else size

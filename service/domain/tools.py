@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 from service.domain.wire.lenient import storable
 
-LIST_KEYS = ("product_ids", "product_id")
-
 
 class ExecutionKind(StrEnum):
     """Which harness ran the agent; it decides the wire format and what evidence can exist."""
@@ -62,7 +60,10 @@ def product_ids(arguments: dict[str, Any] | str) -> tuple[str, ...]:
     """Ids named by a call's arguments, which agents write as "a,b", as ["a", "b"] or as a number."""
     if isinstance(arguments, str):
         return ()
-    named = next((arguments[key] for key in LIST_KEYS if arguments.get(key)), "")
+    named = arguments.get("product_ids") or arguments.get("product_id") or ""
+    if type(named) is str and "," not in named:  # the usual case: one id
+        only = storable(named.strip())
+        return (only,) if only else ()
     parts = named if isinstance(named, list) else str(named).split(",")
     ids = dict.fromkeys([storable(str(part).strip()) for part in parts if isinstance(part, (str, int))])
     ids.pop("", None)

@@ -30,8 +30,7 @@ TAG = re.compile(r"<\|im_(?:start|end)\|>|</?(?:think|tool_call|tool_response)>"
 
 def worst(trajectory: Trajectory) -> int:
     """Tokens of the opening, and of the rest as many as it could have: one a tag, one for any other byte."""
-    calls = attribute(trajectory, Evidence()).calls
-    text = render_chat(chat_messages(trajectory, calls), tool_set(trajectory.kind, trajectory.tool_calls).schemas)
+    text = rendered(trajectory)
     cut = text.index("<|im_start|>", 1)
     return count(text[:cut]) + len(TAG.sub("?", text[cut:]).encode())
 
@@ -40,9 +39,18 @@ def count(text: str) -> int:
     return len(qwen_tokens(text))
 
 
-def bound(trajectory: Trajectory) -> int | None:
+def bound(trajectory: Trajectory, enough: int = 10**9) -> int | None:
     spelled = [[call.arguments, call.result] for call in trajectory.tool_calls]
-    return tokens_of_parts_at_most(trajectory, msgspec.json.encode(spelled), count)
+    return tokens_of_parts_at_most(trajectory, msgspec.json.encode(spelled), enough, count)
+
+
+def exact(trajectory: Trajectory) -> int:
+    return count(rendered(trajectory))
+
+
+def rendered(trajectory: Trajectory) -> str:
+    calls = attribute(trajectory, Evidence()).calls
+    return render_chat(chat_messages(trajectory, calls), tool_set(trajectory.kind, trajectory.tool_calls).schemas)
 
 
 @settings(max_examples=200, deadline=None)
@@ -57,6 +65,9 @@ def test_the_bound_never_undercuts_the_chat(steps: list[tuple]) -> None:
     trajectory = run.trajectory()
     at_most = bound(trajectory)
     assert at_most is None or at_most >= worst(trajectory)
+    closer = bound(trajectory, enough=0)
+    assert (closer is None) is (at_most is None)
+    assert closer is None or closer >= exact(trajectory)
 
 
 def test_the_bound_is_near_enough_to_be_of_use() -> None:
