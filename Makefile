@@ -46,7 +46,9 @@ browser: $(INSTALLED) ## Run the tests that look at the dashboard with Chromium.
 	$(BIN)/pytest -m browser $(ARGS)
 
 bench: $(INSTALLED) ## Measure against the targets; the figures go to docs/benchmarks.md.
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[bench]'
 	$(BIN)/python -m benchmarks.filter $(wildcard $(SLUICE_SHARED)/data/runs)
+	$(BIN)/python -m benchmarks.rejudge $(wildcard $(SLUICE_SHARED)/data/runs)
 	$(BIN)/python -m benchmarks.cluster
 	$(BIN)/python -m benchmarks.plan
 	$(BIN)/python -m benchmarks.harvest $(wildcard $(SLUICE_SHARED)/data/runs)
