@@ -12,7 +12,21 @@ from typer.main import get_command
 
 from service.errors import SluiceError
 
-NAMES = ("up", "demo", "replay", "stats", "coverage", "plan", "explain", "pull", "doctor", "snapshot", "import")
+NAMES = (
+    "up",
+    "demo",
+    "replay",
+    "stats",
+    "coverage",
+    "plan",
+    "explain",
+    "rules",
+    "judge",
+    "pull",
+    "doctor",
+    "snapshot",
+    "import",
+)
 """Commands in the order of the help; each is the module of its name, apart from those below."""
 MODULES = {"import": "importing"}
 """Commands whose name no module can have."""

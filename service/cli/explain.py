@@ -6,6 +6,7 @@ import msgspec
 import typer
 from sqlalchemy.orm import Session
 
+from service.cli.funnels import rule_set
 from service.cli.joined import joined
 from service.cli.options import AsJson, DataDir, settings
 from service.cli.output import print_json, print_table, results
@@ -36,23 +37,15 @@ def command(
     trajectory: Which, data_dir: DataDir = None, rules: Rules = None, full: Full = False, as_json: AsJson = False
 ) -> None:
     """Show one trajectory step by step, with who made each call and why."""
-    by = _rules(rules)
+    by = DEFAULT_POLICIES.rules if rules is None else rule_set(rules)
     with joined(settings(data_dir=data_dir)) as at, reading(at.engine) as session:
         found = _find(session, trajectory, by)
         explained = _explained(session, found, by, WHOLE if full else EXCERPT)
     if as_json:
-        told = {"trajectory_id": found.row.trajectory_id, "rules": f"{by.name}/{by.version}"}
+        told = {"trajectory_id": found.row.trajectory_id, "rules": by.label}
         print_json(told | msgspec.to_builtins(explained))
     else:
         _print(found, by, explained)
-
-
-def _rules(name: str | None) -> RuleSet:
-    if name is None:
-        return DEFAULT_POLICIES.rules
-    if name not in RULE_SETS:
-        raise SluiceError(ErrorCode.BAD_INPUT, f"--rules takes {', '.join(RULE_SETS)}; not {name[:60]!r}")
-    return RULE_SETS[name]
 
 
 def _find(session: Session, which: str, rules: RuleSet) -> Dossier:
@@ -88,7 +81,7 @@ def _print(found: Dossier, rules: RuleSet, explained: Explanation) -> None:
             *_grounds("contradiction", explained.contradictions),
             *_grounds("missing", explained.unsupported),
             *_grounds("released code", explained.findings),
-            ("rules", f"{rules.name}/{rules.version}", f"agent {row.agent}, {row.kind}, {row.category}"),
+            ("rules", rules.label, f"agent {row.agent}, {row.kind}, {row.category}"),
         ],
     )
     print_table("In order of time", COLUMNS, [_columns(entry) for entry in explained.entries])

@@ -186,7 +186,7 @@ def test_explain_shows_one_trajectory_call_by_call(service: Service, client):
         (("0",), "sluice: there is no trajectory '0'"),
         (("no/such",), "sluice: there is no trajectory 'no/such'"),
         (("9" * 30,), f"sluice: there is no trajectory '{'9' * 30}'"),
-        (("1", "--rules", "mine"), "sluice: --rules takes sluice-1, paper-2606.10064; not 'mine'"),
+        (("1", "--rules", "mine"), "sluice: rule sets are sluice-1, paper-2606.10064; not 'mine'"),
     ],
 )
 def test_what_cannot_be_explained_is_one_sentence(service: Service, arguments: tuple[str, ...], sentence: str):
