@@ -6,8 +6,12 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.domain.candidates import Candidate
+from service.domain.classes import Trust
 from service.domain.families import FAMILIES_1, FamilyRule
-from service.domain.likeness import Behaviour, pairs
+from service.domain.likeness import Behaviour, alike, behaviour, pairs
+from service.domain.splits import Config, Split
+from service.domain.trajectory import ExecutionKind, Step, ToolCall, Trajectory
 
 RULE = replace(FAMILIES_1, shared_problems=4, same_share=0.75)
 
@@ -69,3 +73,40 @@ def test_thousands_of_copies_cost_no_more_than_their_number() -> None:
         if one in reached:
             reached.add(other)
     assert len(reached) == 3_000
+
+
+def test_only_calls_and_words_count_and_not_what_came_back() -> None:
+    call = ToolCall(name="find_product", arguments={"q": "shoe", "page": 1}, result=[1])
+    said = Trajectory(kind=ExecutionKind.LEGACY, steps=(Step(index=0, think="I  look.", calls=(call,)),))
+    call = ToolCall(name="find_product", arguments={"page": 1, "q": "shoe"}, result=[2, 3])
+    again = Trajectory(kind=ExecutionKind.LEGACY, steps=(Step(index=0, think="I look.", calls=(call,)),))
+    other = Trajectory(kind=ExecutionKind.LEGACY, steps=(Step(index=0, think="I see.", calls=(call,)),))
+    digests = [behaviour("v", "f", "p", one).digest for one in (said, again, other)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_candidates_of_look_alikes_are_put_under_one_family() -> None:
+    kept = [*did("a", "xyzw"), *did("b", "xyzw"), *did("c", "qqqq")]
+    candidates = [
+        Candidate(
+            key=f"{one.version}{one.problem_id}",
+            problem_id=one.problem_id,
+            category="product",
+            family=one.family,
+            config=Config.AGENTIC,
+            split=Split.TRAIN,
+            trust=Trust.CLAIMED,
+            query_confirmed=True,
+            calls_digest=one.digest,
+            signature=b"",
+            distinct_calls=1,
+            repeated_calls=0,
+            reformulations=0,
+            verified=False,
+        )
+        for one in kept
+    ]
+    put = alike(candidates, kept, RULE)
+    assert [one.key for one in put] == [one.key for one in candidates]
+    assert [one.family for one in put] == ["fa"] * 8 + ["fc"] * 4
+    assert alike(candidates, kept, FAMILIES_1) == candidates  # four problems are too few for it

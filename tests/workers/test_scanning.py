@@ -14,6 +14,7 @@ from service.domain import agent_source
 from service.domain.code_scan import SCANNER_VERSION, CodeScan, Dispatch
 from service.domain.evidence import Evidence
 from service.domain.policy import DEFAULT_POLICIES
+from service.domain.structure import Outcome
 from service.replay.faults import Faults
 from service.replay.server import Replay, replaying
 from service.store.corpus import code_scans, evidence, families, revisions, trajectories
@@ -21,7 +22,6 @@ from service.store.engine import reading, transaction
 from service.store.models import (
     AgentCode,
     AgentCodeScan,
-    AgentLink,
     AgentVersion,
     EvaluationRun,
     LedgerItem,
@@ -30,13 +30,15 @@ from service.store.models import (
     Trajectory,
 )
 from service.store.models import Evidence as EvidenceRow
+from service.store.release import clusters, pools, snapshots
+from service.store.release.snapshots import Scope
 from service.store.work import backlog
 from tests.domain import agent_sources
 from tests.replay.recording import write_recording
 from workers import scanning
 from workers.agent_code import collect
 from workers.context import Context
-from workers.stages import filter, ingest
+from workers.stages import assign, cluster, filter, ingest
 from workers.subscribe import walk
 
 RULE = DEFAULT_POLICIES.leaks.families.digest
@@ -183,28 +185,64 @@ def test_a_replaced_payload_keeps_the_scan(harvested: Context) -> None:
     assert last.payload_sha256 == hashlib.sha256(b"[{}]").hexdigest()
 
 
-def test_near_copies_under_other_hotkeys_are_one_family_from_a_revision_on(context: Context, replay: Replay) -> None:
-    copied = agent_sources.NATIVE.replace("shopper", "buyer").replace("Shopper", "Buyer").replace("15", "22")
-    keys = sorted(replay.archive.agents)
-    replay.archive.agents[keys[0]] = replace(replay.archive.agents[keys[0]], code=copied.encode())
-    walk(context)
+def copied(context: Context, replay: Replay) -> tuple[str, str]:
+    """Give two agents under two hotkeys nearly the same code; returns the families they had."""
     with transaction(context.engine) as session:
-        for key in keys:
-            session.get_one(AgentVersion, key).family = f"hotkey-{key}"
+        for version in session.scalars(select(AgentVersion)):
+            version.family = f"hotkey-{version.agent_version_id}"
+        session.flush()
+        heard = clusters.reports(session, context.policies.rules.digest, revisions.seal(session))
+        one, other = sorted({report.family for report in heard})[:2]
+    dressed_up = agent_sources.REACT.replace("messages", "talk").replace("steps", "record").replace("12", "22")
+    for family, source in ((one, agent_sources.REACT), (other, dressed_up)):
+        key = family.removeprefix("hotkey-")
+        replay.archive.agents[key] = replace(replay.archive.agents[key], code=source.encode())
+    return one, other
+
+
+def test_near_copies_under_other_hotkeys_are_one_family_from_a_revision_on(harvested: Context, replay: Replay) -> None:
+    one, other = copied(harvested, replay)
+    with transaction(harvested.engine) as session:
         before = revisions.seal(session)
-    collect(context)
-    scanning.follow(context)
-    with transaction(context.engine) as session:
+    collect(harvested)
+    scanning.follow(harvested)
+    with transaction(harvested.engine) as session:
         assert revisions.has_unsealed_rows(session)
         after = revisions.seal(session)
         assert families.merged(session, RULE, before) == {}
-        merged = families.merged(session, RULE, after)
         assert families.merged(session, "another rule", after) == {}
-        (link,) = [row for row in session.scalars(select(AgentLink)) if keys[0] in (row.version_a, row.version_b)]
-    native = keys[SOURCES.index(agent_sources.NATIVE)]
-    assert {link.version_a, link.version_b} <= {keys[0], native, keys[2]}  # HYBRID is NATIVE and a few lines more
-    assert merged[f"hotkey-{keys[0]}"] == merged[f"hotkey-{native}"] == f"hotkey-{keys[0]}"
-    assert not scanning.follow(context)
+        merged = families.merged(session, RULE, after)
+        assert (merged[one], merged[other]) == (one, one)
+        rules = harvested.policies.rules.digest
+        apart = {report.family for report in clusters.reports(session, rules, before)}
+        together = {report.family for report in clusters.reports(session, rules, after, merged)}
+    assert {one, other} <= apart
+    assert one in together
+    assert other not in together
+    assert not scanning.follow(harvested)
+
+
+def test_a_snapshot_sees_the_families_of_its_revision(harvested: Context, replay: Replay) -> None:
+    one, other = copied(harvested, replay)
+    collect(harvested)
+    scanning.follow(harvested)
+    filter.run(list(states(harvested)), harvested, "test")
+    cluster.run([], harvested, "test")
+    assign.run([], harvested, "test")
+    with reading(harvested.engine) as session:
+        undecided = pools.undecided(session, harvested.policies.spec.digest)
+        assert undecided is not None
+        scope = Scope(harvested.policies.rules.digest, *undecided, RULE)
+        rows = [row for outcome in Outcome for row in snapshots.judged(session, scope, outcome)]
+        (again,) = snapshots.judged_by_id(session, scope, [rows[0].trajectory_id])
+        unlinked = snapshots.judged_by_id(
+            session, scope._replace(family_rule_digest="x"), [r.trajectory_id for r in rows]
+        )
+        apart = {row.family for row in unlinked}
+    assert len(rows) == len(states(harvested))
+    assert again.family == rows[0].family
+    assert apart - {row.family for row in rows} >= {other}
+    assert one in {row.family for row in rows}
 
 
 def test_no_text_of_a_source_is_stored_with_its_scan(harvested: Context) -> None:
