@@ -51,6 +51,7 @@ class Look(NamedTuple):
         stages = {
             "walking the source": not self.walked or self.backlog.walking,
             "harvesting": bool(self.backlog.items_pending),
+            "reading released code": self.backlog.code_due,
             "judging": self.backlog.unjudged,
             "clustering": self.backlog.clustering_due,
             "drawing pools": self.backlog.assignment_due,
