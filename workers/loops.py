@@ -22,6 +22,7 @@ from workers import agent_code, chain, history, scanning, watch
 from workers.context import Context
 from workers.leadership import held
 from workers.marking import mark
+from workers.pacing import REST_SHARE
 from workers.subscribe import walk
 from workers.sweep import sweep
 
@@ -44,7 +45,7 @@ class Loop:
     round: Callable[[Context], bool | None]
     """Says whether there was something to do."""
     rest_share: float = 0.0
-    """It rests at least so many times as long as its round took: a large corpus is not swept without end."""
+    """It rests at least so many times as long as its round took."""
 
 
 class Subscriber:
@@ -79,7 +80,7 @@ def loops(settings: Settings) -> tuple[Loop, ...]:
     """The loops of one worker process."""
     always = (
         Loop(LeaseName.SUBSCRIBE, Subscriber()),
-        Loop(LeaseName.SWEEP, sweep_once, rest_share=4.0),
+        Loop(LeaseName.SWEEP, sweep_once, REST_SHARE),
         Loop(LeaseName.SCAN, scanning.follow, rest_share=4.0),
     )
     asked_for = (

@@ -1,5 +1,6 @@
 """The sweep: send again whatever the backlog queries show, so that lost messages lose nothing. Does no work itself."""
 
+import time
 from collections.abc import Iterable, Sequence
 
 from service.domain.gains import Candidate
@@ -64,14 +65,16 @@ def due_globally(state: Progress) -> Stage | None:
 def planned(context: Context, rate_per_minute: int) -> list[Message]:
     """What to ask the source for next, for half a minute: what comes later is planned in the light of these verdicts.
 
+    Where planning is slow, for as long as it takes until the next plan: requests do not wait for one.
     Items of messages that are outstanding are under way and are not sent again.
     """
+    began = time.monotonic()
     with reading(context.engine) as session:
         now, sent = context.now(), outstanding_ids(context.broker, Stage.INGEST)
         if sent.issuperset(backlog.items_due(session, now, len(sent) + 1)):
             return []
         known = planning.outlook(session, context.policies.rules.digest, now, sent)
-    keep_to = pace(rate_per_minute)
+    keep_to = pace(rate_per_minute, planning_seconds=time.monotonic() - began)
     choices = plan(known.candidates, known.in_flight, known.knowledge, context.policies.plan, keep_to.requests)
     return _messages((choice.item for choice in choices), keep_to.message_requests)
 

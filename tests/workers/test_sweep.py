@@ -113,6 +113,12 @@ def test_about_a_minute_is_outstanding(rate: int, low_water: int, requests: floa
     assert (low_water - 1) * message_requests + requests <= rate
 
 
+@pytest.mark.parametrize(("planning_seconds", "requests"), [(6.0, 25.0), (12.0, 50.0), (60.0, 100.0)])
+def test_what_is_sent_lasts_until_the_next_plan_is_made(planning_seconds: float, requests: float) -> None:
+    # The sweep takes 12 s and rests 48: 60 s at 50 a minute. Two minutes at most.
+    assert pace(50, planning_seconds).requests == requests
+
+
 def test_no_plan_is_made_while_all_that_is_due_is_under_way(
     throttled: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
