@@ -4,6 +4,7 @@ Content decides: a reply that holds an equal call is paired with it whatever the
 equal calls: a reply goes first to a call whose step was built after it came.
 """
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from enum import StrEnum
@@ -63,7 +64,7 @@ class Clock:
         stamp_ms = _latest_ms(step)
         if stamp_ms is None or self._is_of_another_clock(step):
             return None
-        return sum(end <= stamp_ms for end in self._ends)
+        return bisect_right(self._ends, stamp_ms)
 
     @cached_property
     def _start_ms(self) -> float:

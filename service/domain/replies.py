@@ -50,20 +50,25 @@ class ReplyCalls(NamedTuple):
     """The text that is none of the calls."""
 
 
+SILENT = ReplyCalls(())
+
+
 def calls_in(reply: Inference) -> ReplyCalls:
     """Calls a reply holds: its native `tool_calls`, then those in its text that are not the same again.
 
     Thoughts that a server tells apart are read for calls only where the model said nothing else.
     """
     content, thoughts = reply.content, reply.reasoning
+    if not content and not thoughts and not reply.native_calls:
+        return SILENT
     native = tuple([NativeCall(call.name, decoded(call.arguments)) for call in reply.native_calls])
     if thoughts and not native and not (content and content.strip()):
         content, thoughts = thoughts, None
     if not content or (native and OPENING not in content):
-        return ReplyCalls(native, rest="\n".join(text for text in (content, thoughts) if text))
+        return ReplyCalls(native, rest=_joined(content, thoughts))
     calls, rest, broken = tagged(content) if OPENING in content else loose(content)
     if broken or thoughts:
-        rest = "\n".join(text for text in (rest, broken, thoughts) if text)
+        rest = _joined(rest, broken, thoughts)
     if native:
         known = {call_key(call.name, call.arguments) for call in native}
         calls = [*native, *(call for call in calls if call_key(call.name, call.arguments) not in known)]
@@ -120,6 +125,10 @@ def unescaped(text: str) -> str:
     if _SURROGATE.search(text):
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def _joined(*texts: str | None) -> str:
+    return "\n".join([text for text in texts if text])
 
 
 def _character(escape: re.Match[str]) -> str:

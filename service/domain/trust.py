@@ -101,8 +101,6 @@ def reported_inferences(trajectory: Trajectory, judgement: Judgement) -> int | N
 def search_backing(trajectory: Trajectory, calls: Sequence[ToolCall]) -> SearchBacking:
     """Compare the results that a trajectory shows with the searches logged around it, equal ones in order."""
     asked, viewed = _asked(trajectory.searches)
-    listings = [search.product_ids for search in trajectory.searches if search.path.endswith("find_product")]
-    listed = {name for ids in listings for name in ids} if None not in listings else None  # type: ignore[union-attr]
     backed = unbacked = disagreeing = 0
     searches: dict[int, int | None] = {}
     logged = TOOLS[trajectory.kind].logged
@@ -116,13 +114,21 @@ def search_backing(trajectory: Trajectory, calls: Sequence[ToolCall]) -> SearchB
         searches[place] = None
         if waiting:
             backed += 1
-            searches[place] = waiting.pop(0) if len(waiting) > 1 else waiting[0]
-            disagreeing += bool(text) and listed is not None and not listed.issuperset(listed_ids(result) or ())
+            searches[place] = index = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+            disagreeing += bool(text) and _disagrees(listed_ids(result) or (), trajectory.searches, index)
         elif not text and {name for ids in viewed for name in ids}.issuperset(product_ids(arguments)):
             backed += 1
         else:
             unbacked += 1
     return SearchBacking(backed, unbacked, disagreeing, searches)
+
+
+def _disagrees(ids: Sequence[str], searches: Sequence[Search], index: int) -> bool:
+    """Whether a shown result holds ids that no logged search listed, its own first; the log must list them all."""
+    if searches[index].product_ids == tuple(ids):
+        return False
+    listings = [search.product_ids for search in searches if search.path.endswith("find_product")]
+    return None not in listings and not {name for listed in listings for name in listed or ()}.issuperset(ids)
 
 
 def _asked(searches: Sequence[Search]) -> tuple[dict[str, list[int]], dict[tuple[str, ...], list[int]]]:
@@ -181,6 +187,8 @@ def missing(
 
 def echoes(trajectory: Trajectory, prompts: Sequence[Prompt], rule: EvidenceRule) -> bool:
     """The replies cannot be decisions: prompts do not grow with the results and could not hold them."""
+    if len(prompts) < 2:
+        return False  # one prompt cannot grow
     query_bytes = len(trajectory.query or "")
     return _grows(prompts, rule) is False and any(not _has_room(one, query_bytes, 1.0, rule) for one in prompts)
 
@@ -257,7 +265,7 @@ def _has_room(prompt: Prompt, query_bytes: int, share: float, rule: EvidenceRule
 
 def _grows(prompts: Sequence[Prompt], rule: EvidenceRule) -> bool | None:
     """Whether some prompt grew with the history since the first. None: too little history to tell."""
-    if not prompts:
+    if len(prompts) < 2:
         return None
     first = prompts[0]
     later = [prompt for prompt in prompts if prompt.history_bytes - first.history_bytes >= rule.history_bytes]
