@@ -14,8 +14,10 @@ import msgspec
 from service.domain.actions import NativeCall
 
 OPENING, CLOSING = "<tool_call>", "</tool_call>"
+LONGEST = 4_000
+"""Longer texts are read for tagged blocks alone: the log keeps no reply over 2,000 characters, and forms cost time."""
 MOST_STARTS = 64
-"""Places of one text that are tried as the beginning of JSON; the log keeps no reply over 2,000 characters."""
+"""Places of one text that are tried as the beginning of JSON."""
 
 NAME_KEYS = ("name", "tool", "tool_name", "action", "function")
 ARGUMENT_KEYS = ("parameters", "arguments", "args", "input", "tool_input", "action_input", "params")
@@ -105,6 +107,8 @@ def _usual(block: str) -> list[NativeCall] | None:
 
 def loose(content: str) -> Form:
     """Calls in a text without such blocks, in the first form that occurs; what a model only thinks is no call."""
+    if len(content) > LONGEST:
+        return Form([], content)
     text = _THINK.sub("\n", content) if "<think>" in content else content
     for is_there, read in _FORMS:
         if any(mark in text for mark in is_there):

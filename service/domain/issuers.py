@@ -17,6 +17,8 @@ from service.domain.trajectory import ExecutionKind, Step, Trajectory
 TERMINATE = "terminate"
 OPEN_TO_CODE = frozenset({"reply_dropped", "reply_unread", "reply_says_otherwise", "reply_mentions_call"})
 """Rules that leave a call open though the log is whole: a reply that cannot be read may hold it."""
+MOST_READ = 200_000
+"""Characters of all replies that are searched for a call that none of them spells; no honest log comes near."""
 
 
 class Log:
@@ -46,6 +48,8 @@ class Log:
         self._replies = replies
         self._dropped = [index for index, reply in enumerate(trajectory.inferences) if reply.dropped]
         self._words: dict[int, str] = {}
+        self._keys: dict[int, list[tuple[str, str, str]]] = {}
+        self._is_too_much = sum([len(reply.rest) for reply in replies]) > MOST_READ
         self._executed_names = {call.name for step in trajectory.steps for call in step.calls}
 
     def may_lack_reply(self, step: Step) -> bool:
@@ -60,11 +64,13 @@ class Log:
             return Issuer.UNKNOWN, self.gap
         if self.may_lack_reply(one.step):
             return Issuer.UNKNOWN, "reply_dropped"
+        if self._is_too_much:
+            return Issuer.UNKNOWN, "reply_unread"
         name, arguments = one.call.name, one.call.arguments
         for index, reply in enumerate(self._replies):
             if not self._clock.may_have_led(index, one.step):
                 continue
-            if reply.calls and self._says_otherwise(reply, name, arguments):
+            if reply.calls and self._says_otherwise(index, name, arguments):
                 return Issuer.UNKNOWN, "reply_says_otherwise"
             if not reply.rest:
                 continue
@@ -74,18 +80,19 @@ class Log:
                 return Issuer.UNKNOWN, "reply_mentions_call"
         return Issuer.HARNESS, "log_whole_no_reply"
 
-    def _says_otherwise(self, reply: ReplyCalls, name: str, arguments: object) -> bool:
+    def _says_otherwise(self, index: int, name: str, arguments: object) -> bool:
         """Whether a reply asks for the same values under other names, which the agent's code may translate."""
-        values: str | None = None
-        for said in reply.calls:
-            if said.name != name and said.name in self._executed_names:
-                continue
-            values = values_key(arguments) if values is None else values
-            if values_key(said.arguments) == values and call_key(said.name, said.arguments) != call_key(
-                name, arguments
-            ):
-                return True
-        return False
+        if index not in self._keys:
+            calls = self._replies[index].calls
+            self._keys[index] = [
+                (call.name, values_key(call.arguments), call_key(call.name, call.arguments)) for call in calls
+            ]
+        values, key = values_key(arguments), call_key(name, arguments)
+        return any(
+            said_values == values and said_key != key
+            for said, said_values, said_key in self._keys[index]
+            if said == name or said not in self._executed_names
+        )
 
     def _said(self, index: int) -> str:
         if index not in self._words:

@@ -412,3 +412,12 @@ def test_searches_logged_for_other_words_leave_a_run_unsupported():
         if line["path"].startswith("/search"):
             line["params"] = {"q": "shoes"}
     assert Contradiction.SEARCHES_NOT_LOGGED in attributed(run).contradictions
+
+
+def test_replies_made_to_cost_time_are_left_unread():
+    run = Run()
+    for filler in ("<function=f>", "<think>", "find_product(", '{"name": [', "Action: find_product\n", "'"):
+        run.reply(filler * (60_000 // len(filler)))
+    for number in range(60):
+        run.step("", find(str(number)), logged=False, results={"find_product": []})
+    assert {rule for _, rule in issued(run)} == {"reply_unread"}  # at once, where reading all of it took minutes
