@@ -6,7 +6,9 @@ with the extra `bench`; a pipeline that is not installed gives None, and says so
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -76,7 +78,8 @@ def by_datatrove(payloads: Sequence[bytes], judge: Judge) -> float | None:
             JsonlWriter(f"{folder}/out", compression=None),
         ]
         start = time.process_time()
-        LocalPipelineExecutor(pipeline=steps, logging_dir=f"{folder}/logs", skip_completed=False).run()
+        with redirect_stderr(StringIO()):  # it prints a report of its own
+            LocalPipelineExecutor(pipeline=steps, logging_dir=f"{folder}/logs", skip_completed=False).run()
         return time.process_time() - start
 
 

@@ -6,7 +6,6 @@ of its own. Postgres runs beside the workers, on the same cores. It changes noth
 """
 
 import argparse
-import gc
 import hashlib
 import multiprocessing
 import resource
@@ -27,6 +26,7 @@ from service.config import Settings
 from service.domain.trajectory import ExecutionKind
 from service.store.engine import open_engine
 from service.store.migrate import upgrade
+from workers.__main__ import keep_what_stays
 from workers.context import open_context
 from workers.pipeline import ORDER
 from workers.stages import filter as filter_stage
@@ -68,8 +68,7 @@ def fill(database_url: str, items: Sequence[Item], count: int) -> None:
 def judge(settings: Settings, services: embedded.Services, numbers: range, batch: int) -> Cost:
     """Judge some of the trajectories, a message's worth at a time."""
     context = open_context(settings, services.database_url, services.redis_url)
-    gc.collect()
-    gc.freeze()
+    keep_what_stays()
     start = time.process_time()
     for first in range(numbers.start, numbers.stop, batch):
         filter_stage.run(range(first, min(first + batch, numbers.stop)), context, "")
