@@ -11,10 +11,14 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 LONGEST = 20_000
 """Characters or bytes of a folded value; anything longer is not followed."""
+MOST_CHARACTERS = 1_000
+LARGEST_FORM = 50
+"""Of a text that is spelled number by number: its length, and the nodes of what is done to each."""
 _PLAIN_PERCENT = re.compile(r"(?:[^%]|%[sdr%])*")
 _PLAIN_BRACES = re.compile(r"(?:[^{}]|\{\d*\}|\{\{|\}\})*")
 """Forms that fill values in and ask for no width."""
@@ -63,6 +67,7 @@ class Constants:
         self._names = {name: value for name, value in given.items() if times[name] == 1}
         self._known: dict[str, Constant | None] = {}
         self._folded: dict[int, Constant | None] = {}
+        self._pieces: dict[int, str] = {}
         self._in_loop = False
 
     def fold(self, node: ast.AST | None, depth: int = 0) -> Constant | None:
@@ -87,9 +92,17 @@ class Constants:
 
     def pieces(self, node: ast.AST | None, depth: int = 0) -> str:
         """The constant parts of a text that is put together, with a gap for every other part."""
+        if node is None or depth > DEEPEST:
+            return ""
+        if id(node) not in self._pieces:
+            self._pieces[id(node)] = GAP  # what is made of itself
+            self._pieces[id(node)] = self._put_together(node, depth)[:LONGEST]
+        return self._pieces[id(node)]
+
+    def _put_together(self, node: ast.AST, depth: int) -> str:
         whole = self.text(node)
-        if whole is not None or node is None or depth > DEEPEST:
-            return whole or ""
+        if whole is not None:
+            return whole
         match node:
             case ast.Name(id=name) if name in self._names:
                 return self.pieces(self._names[name], depth + 8)
@@ -226,7 +239,11 @@ class Constants:
         (loop, *more) = parts.generators
         if more or loop.ifs or not isinstance(loop.target, ast.Name) or not isinstance(loop.iter, ast.List | ast.Tuple):
             return None
-        if self._in_loop:
+        small = (
+            len(loop.iter.elts) <= MOST_CHARACTERS
+            and len(list(islice(ast.walk(parts.elt), LARGEST_FORM))) < LARGEST_FORM
+        )
+        if self._in_loop or not small:
             return None
         numbers = [self.fold(number, depth) for number in loop.iter.elts]
         self._in_loop, spelled = True, []

@@ -16,6 +16,8 @@ from service.domain.source_marks import CLIENT, LOOKUP, NOTHING, REPLY, Mark, Ma
 from service.domain.source_scopes import Function, Scopes, lambda_name, parameters
 from service.domain.source_tools import last_name
 
+MOST_WORK = 1_500_000
+"""Values looked at and handed on in one source. An agent takes some ten thousand."""
 ROUNDS = 12
 """Passes over the source at most; what takes longer to flow is not followed."""
 _KEEPERS = frozenset({"append", "extend", "insert", "add", "update", "put", "appendleft", "setdefault", "write"})
@@ -37,6 +39,7 @@ class Flow:
         self._results: dict[int, Marks] = defaultdict(frozenset)
         self._seen: dict[int, Marks] = {}
         self._changed = True
+        self._work = 0
         self._import(tree)
         for _ in range(ROUNDS):
             if not self._changed:
@@ -53,10 +56,21 @@ class Flow:
         if node is None:
             return NOTHING
         if id(node) not in self._seen:
+            self._count(1)
             self._seen[id(node)] = NOTHING
             found = self._marks(node, number)
             self._seen[id(node)] = found if len(found) <= words.MOST_MARKS else _fewer(found)
         return self._seen[id(node)]
+
+    def _count(self, steps: int) -> None:
+        """Keep count of the work.
+
+        Raises:
+            ValueError: it has become too much.
+        """
+        self._work += steps
+        if self._work > MOST_WORK:
+            raise ValueError("too much flows in this source")
 
     def joined(self, nodes: Iterable[ast.AST | None], number: int) -> Marks:
         """What several expressions are made of, together."""
@@ -135,6 +149,7 @@ class Flow:
                     self._give(part, None, self.marks(single[place], number) if single else marks, number)
 
     def _name(self, name: str, marks: Marks, number: int) -> None:
+        self._count(1)
         key = self.scopes.home(number, name), name
         self._names[key] = self._more(self._names[key], marks)
 
@@ -183,7 +198,9 @@ class Flow:
         names = {mark.name for mark in marks}
         if isinstance(node, ast.Attribute):
             names.add(node.attr)
-        return sorted(n for name in names for n in self.scopes.named.get(name, ()))
+        found = sorted(n for name in names for n in self.scopes.named.get(name, ()))
+        self._count(len(found))
+        return found
 
     def _marks(self, node: ast.AST, number: int) -> Marks:
         match node:

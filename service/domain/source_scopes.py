@@ -22,8 +22,15 @@ class Scope(NamedTuple):
     name: str
 
 
+MOST_SCOPES = 3_000
+
+
 class Scopes:
-    """All scopes of a source."""
+    """All scopes of a source.
+
+    Raises:
+        ValueError: there are more than an agent has.
+    """
 
     def __init__(self, tree: ast.Module) -> None:
         self.all: list[Scope] = [Scope(0, tree, None, "")]
@@ -51,6 +58,8 @@ class Scopes:
                     stack += reversed(list(live_children(node)))
 
     def _open(self, parent: int, node: Function) -> int:
+        if len(self.all) > MOST_SCOPES:
+            raise ValueError("too many functions in this source")
         name = lambda_name(node) if isinstance(node, ast.Lambda) else node.name
         scope = Scope(len(self.all), node, parent, name)
         self.all.append(scope)

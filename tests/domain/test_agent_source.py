@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain import agent_source
+from service.domain import agent_source, source_flow
 from service.domain.agent_source import scan
 from service.domain.code_scan import CodeScan, Dispatch, FindingKind
 from tests.domain import agent_sources as sources
@@ -284,11 +284,19 @@ HOSTILE = [
     "x = '\ud800'".encode("utf-8", "surrogatepass"),
     b"match x:\n case {'a': [*b], **c}: pass\n case A(x=1) | B(): pass\n case _: pass\n",
     b"x = '\\d'\n",
+    b"".join(b"a%d = f(%s)\n" % (n, b", ".join([b"a%d" % (n + 1)] * 200)) for n in range(60)) + b"post(a0)\n",
+    b"x = ''.join(chr(n + %s) for n in [%s])\n" % (b"+".join([b"1"] * 40), b"1," * 9_000),
+    b"def f(%s): pass\n" % b",".join(b"a%d" % n for n in range(1_500)) + b"f(**k)\n" * 1_500,
+    b"def m(a): return a\n" * 1_500 + b"x.m(1)\n" * 1_500,
+    b"f = lambda: 0\n" * 5_000,
+    b"x = [y for y in x]\n" * 2_000,
+    b"def f(a):\n return g(a, 'a b')\ndef g(a, b):\n return f(a) + b\n" + b"f('c d')\n" * 2_000,
 ]
 
 
 @pytest.mark.parametrize("place", range(len(HOSTILE)))
-def test_no_bytes_make_it_raise(place: int) -> None:
+def test_no_bytes_make_it_raise(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_flow, "MOST_WORK", 100_000)  # the limit itself is reached in seconds
     assert isinstance(scan(HOSTILE[place]), CodeScan)
 
 
