@@ -221,7 +221,28 @@ def _walk_agent(agent_version_id: str, context: Context, seen: Walk) -> None:
             continue
         if run.eval_run_id in before:
             seen.spare_requests -= 1 if run.kind is ExecutionKind.ENVPACK else 2
+        _try_items(run, context, seen)
+
+
+def _try_items(run: RunListing, context: Context, seen: Walk) -> None:
+    """List the items of one run; one that cannot be listed is put off as if it were withheld, and holds up no other."""
+    try:
         _list_items(run, context, seen)
+        return
+    except SourceRefused as refused:
+        if refused.reason.is_about_source and refused.reason is not Refusal.UPSTREAM_ERROR:
+            raise
+        reason = refused.reason.value
+    except DBAPIError as fault:
+        if not is_about_values(fault):
+            raise
+        reason = UNSTORABLE
+    log.warning("the items of run %.60r cannot be listed: %s", run.eval_run_id, reason)
+    seen.refusals[reason] += 1
+    with transaction(context.engine) as session:
+        attempts = listings.listing_attempts(session, run.eval_run_id)
+        until = listing_due(withheld=True, attempts=attempts, now=context.now())
+        listings.put_off_listing(session, run.eval_run_id, until)
 
 
 def _is_stale(run: RunListing, listed_at: datetime, context: Context, seen: Walk) -> bool:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import orjson
 from psycopg.errors import ProgramLimitExceeded
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.orm import Session
 
@@ -21,7 +22,7 @@ def open_engine(database_url: str, *, pool_size: int = 5) -> Engine:
         pool_size: connections kept; as many again may be opened under load.
     """
     url = database_url.replace("postgresql://", "postgresql+psycopg://", 1)
-    return create_engine(
+    engine = create_engine(
         url,
         pool_size=pool_size,
         max_overflow=pool_size,
@@ -31,6 +32,14 @@ def open_engine(database_url: str, *, pool_size: int = 5) -> Engine:
         json_deserializer=orjson.loads,
         connect_args={"application_name": "sluice", "connect_timeout": 10},
     )
+    event.listen(engine, "connect", _tell_time_in_utc)
+    return engine
+
+
+def _tell_time_in_utc(connection: Any, _record: object) -> None:
+    """Whatever the server's own time zone is: near the ends of the calendar another one has no such date."""
+    connection.execute("SET TIME ZONE 'UTC'")
+    connection.commit()
 
 
 def is_about_values(fault: DBAPIError) -> bool:

@@ -20,6 +20,10 @@ MAX_KEY_BYTES = 500
 MAX_LABEL_CHARACTERS = 200
 MAX_COUNT = 2**31 - 1
 """What a column of integers holds."""
+IMPORTED = "import:"
+"""How the ids begin that imports give: no source may name them."""
+YEARS = range(1970, 2200)
+"""A time outside them is a mistake, and near the ends of the calendar some clocks cannot tell it."""
 MAX_DETAIL_LEVELS = 32
 MAX_DETAIL_BYTES = 64 * 1024
 _LONGEST_INTEGER = len(str(-(2**63)))
@@ -83,12 +87,13 @@ class Row(dict[str, Any]):
         return value if isinstance(value, bool) else default
 
     def moment(self, name: str) -> datetime | None:
-        """A timestamp in UTC, which is also what one without an offset means."""
+        """A timestamp in UTC, which is also what one without an offset means; absent where it is no time of ours."""
         try:
-            moment = datetime.fromisoformat(self.text(name) or "")
-            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+            given = datetime.fromisoformat(self.text(name) or "")
+            moment = given.astimezone(UTC) if given.tzinfo else given.replace(tzinfo=UTC)
         except (ValueError, OverflowError):
             return None
+        return moment if moment.year in YEARS else None
 
     def row(self, name: str) -> "Row":
         """A nested object; empty where there is none."""
@@ -107,11 +112,13 @@ class Row(dict[str, Any]):
 
 
 def key(value: str, name: str) -> str:
-    """The value, if it is short enough to find rows by.
+    """The value, if it is short enough to find rows by and is no name of ours.
 
     Raises:
         Malformed: it is not.
     """
+    if value.startswith(IMPORTED):
+        raise Malformed(f"{name} names an import")
     if len(value.encode("utf-8", "replace")) > MAX_KEY_BYTES:
         raise Malformed(f"{name} too long")
     return value

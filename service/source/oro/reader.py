@@ -15,6 +15,12 @@ PAGE_SIZE = 100
 MAX_PAGES = 1000
 """A hundred thousand rows: no listing comes near, unless it never ends."""
 PUBLIC = "/v1/public"
+FAULTS_OF_A_PAGE = frozenset(
+    {Refusal.UPSTREAM_ERROR, Refusal.UNEXPECTED, Refusal.UNREADABLE_ANSWER, Refusal.TRUNCATED},
+)
+"""Answers that may be those of one page for ever, or of the whole source for a while."""
+LINK_PATIENCE = 2
+"""So many walks in a row a faulty page may break off; then it is taken for dead, and the walk goes on without it."""
 
 
 class Reader:
@@ -23,6 +29,8 @@ class Reader:
     def __init__(self, calls: Calls, oddities: Oddities) -> None:
         self._calls = calls
         self._oddities = oddities
+        self._broken = 0
+        self._is_faulty = False
 
     def pages(self, path: str, name: str, shape: str, params: Mapping[str, str | int] | None = None) -> Iterator[Any]:
         """Rows of a paged listing. A page without a new row ends it, whatever total it claims.
@@ -55,14 +63,28 @@ class Reader:
         return Row(answer) if isinstance(answer, dict) else answer
 
     def linked(self, path: str) -> Row:
-        """What another listing pointed at: empty where it is gone for good, so that one dead link ends no walk."""
+        """What another listing pointed at: empty where it is dead, so that one dead link does not end every walk.
+
+        Raises:
+            SourceRefused: it may be there yet: the source is away, or it has not been faulty for long enough.
+        """
         try:
             return Row(self.listing(path, dict))
         except SourceRefused as refused:
             if not refused.reason.terminal:
-                raise
+                if refused.reason not in FAULTS_OF_A_PAGE:
+                    raise
+                self._is_faulty = True
+                if self._broken < LINK_PATIENCE:
+                    self._broken += 1
+                    raise
             self._oddities.note(Oddity.DEAD_LINK, path)
             return Row()
+
+    def links_followed(self) -> None:
+        """A walk has followed all links: if none was faulty, the next fault has all the patience again."""
+        self._broken = self._broken if self._is_faulty else 0
+        self._is_faulty = False
 
     def read(self, shape: str, listed: Iterable[Any], read: Callable[[Row], Listed]) -> Iterator[Listed]:
         """Read rows of one shape; what is malformed or comes again is counted and left out."""

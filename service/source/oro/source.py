@@ -64,11 +64,12 @@ class OroSource:
             skip: ids of races not to list: each costs a request.
         """
         seen: set[str] = set()
-        yield from self._race(self._reader.listing("/races/current", dict), seen)
+        yield from self._race(self._reader.linked("/races/current"), seen)
         past = self._reader.pages("/races/history", "races", "RacePublic")
         for race_id in self._reader.read("RacePublic", past, lambda row: row.needed("race_id")):
             if race_id not in seen and race_id not in skip:
                 yield from self._race(self._reader.linked(f"/races/{_segment(race_id)}"), seen)
+        self._reader.links_followed()
 
     def trajectory_history(self) -> TrajectoryCount:
         """How many trajectories there are by the source's own count."""
