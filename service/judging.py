@@ -21,6 +21,8 @@ from service.store.engine import reading, transaction
 OUR_FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What a mistake of ours raises on a payload that no test has: such a row is rejected by name, and stops no other."""
 
+_EVIDENCE = msgspec.json.Decoder(Evidence)
+
 log = logging.getLogger(__name__)
 
 
@@ -46,7 +48,7 @@ def judge_batch(engine: Engine, ids: Sequence[int], rules: RuleSet, count_tokens
 
 
 def _judge(item: Unjudged, rules: RuleSet, count_tokens: Callable[[str], int]) -> NewVerdict:
-    evidence = msgspec.convert(item.evidence, Evidence)
+    evidence = _EVIDENCE.decode(item.evidence)
     query: str | None = None
     try:
         trajectory = parse(item.payload, ExecutionKind(item.kind))

@@ -11,8 +11,8 @@ from service.domain.provenance import Trust
 from service.domain.replies import call_key
 from service.domain.splits import Config, Split, row_config
 from service.domain.structure import Verdict
+from service.domain.tools import result_ids
 from service.domain.trajectory import TOOLS, Trajectory, product_ids
-from service.domain.trust import result_ids
 
 
 @dataclass(frozen=True, slots=True)

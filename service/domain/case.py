@@ -15,7 +15,8 @@ from service.domain.evidence import Evidence
 from service.domain.prompts import tool_set
 from service.domain.provenance import Provenance
 from service.domain.rules import RuleSet
-from service.domain.trajectory import TOOLS, Trajectory
+from service.domain.tools import product_ids
+from service.domain.trajectory import Trajectory
 
 
 class Case:
@@ -35,9 +36,10 @@ class Case:
         self.rules = rules
         self.calls = trajectory.tool_calls
         """All calls in order."""
-        tools = TOOLS[trajectory.kind].answer
-        self.answers = [call for call in self.calls if call.name in tools and call.error_code is None]
-        """Calls that name the products settled on, failed ones left out."""
+        self.answers = trajectory.answers
+        """Calls that name the products settled on."""
+        self.answer = product_ids(self.answers[-1].arguments) if self.answers else ()
+        """Product ids of the last of them, as `Trajectory.answer` has them."""
         self._count_tokens = count_tokens
 
     @cached_property

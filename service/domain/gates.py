@@ -6,15 +6,15 @@ no other row, and no tombstone, which takes a row out of snapshots and leaves it
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
 
 from service.domain.case import Case
-from service.domain.provenance import TERMINATE, StructuralClass
+from service.domain.provenance import StructuralClass
 from service.domain.reasons import OF_OUTCOME, Gate, Reason
 from service.domain.replies import call_key
-from service.domain.trajectory import TOOLS, Defect, ExecutionKind, ToolCall, product_ids
+from service.domain.tools import TERMINATE, TOOLS, listed_ids, product_ids
+from service.domain.trajectory import Defect, ExecutionKind, ToolCall
 
 __all__ = ["ASKED", "OF_OUTCOME", "Gate", "Reason", "asked", "failed"]
 
@@ -191,7 +191,7 @@ def _loop(case: Case) -> Reason | None:
 
 
 def _over_recommend(case: Case) -> Reason | None:
-    named = len(case.trajectory.answer)
+    named = len(case.answer)
     if named > case.rules.recommended_ids:
         return Reason.OVER_RECOMMEND
     if named <= case.rules.single_ids or not case.trajectory.query:
@@ -202,7 +202,7 @@ def _over_recommend(case: Case) -> Reason | None:
 
 def _far_over_recommend(case: Case) -> Reason | None:
     """As `_over_recommend`, of formats whose queries follow no benchmark: how many are asked for is not known."""
-    return Reason.OVER_RECOMMEND if len(case.trajectory.answer) > case.rules.recommended_ids else None
+    return Reason.OVER_RECOMMEND if len(case.answer) > case.rules.recommended_ids else None
 
 
 @lru_cache(maxsize=16)
@@ -220,22 +220,13 @@ def _grounded(case: Case) -> Reason | None:
                 # Nearly every id is the `product_id` of a listing; only for another is any text searched.
                 if name not in listed and not _shown_before(case, place, name):
                     return Reason.UNGROUNDED_ID
-        listed.update(_listed(call.result))
+        result = call.result
+        if type(result) is list:
+            listed.update(listed_ids(result) or ())
+        elif type(result) is dict:
+            for items in result.values():
+                listed.update(listed_ids(items) or ())
     return None
-
-
-def _listed(result: Any) -> Iterator[str]:
-    """Product ids in the places where both harnesses' tools put them."""
-    lists = result.values() if isinstance(result, dict) else (result,)
-    for items in lists:
-        if isinstance(items, list):
-            for item in items:
-                if isinstance(item, dict):
-                    name = item.get("product_id")
-                    if isinstance(name, str):
-                        yield name
-                    elif name is not None:
-                        yield str(name)
 
 
 def _shown_before(case: Case, place: int, name: str) -> bool:

@@ -14,7 +14,6 @@ from service.domain.replies import ReplyCalls, call_key, mentions, opens, plain_
 from service.domain.testimony import CodeRule
 from service.domain.trajectory import ExecutionKind, Step, Trajectory
 
-TERMINATE = "terminate"
 OPEN_TO_CODE = frozenset({"reply_dropped", "reply_unread", "reply_says_otherwise", "reply_mentions_call"})
 """Rules that leave a call open though the log is whole: a reply that cannot be read may hold it."""
 MOST_READ = 200_000

@@ -12,7 +12,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from service.domain.actions import Inference, Step, ToolCall
-from service.domain.provenance import TERMINATE, CallProvenance, Issuer
+from service.domain.provenance import CallProvenance, Issuer
+from service.domain.tools import TERMINATE
 from service.domain.trajectory import TOOLS, Trajectory, product_ids
 
 SHORTEST = 3

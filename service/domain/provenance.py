@@ -11,12 +11,13 @@ import msgspec
 from service.domain import trust
 from service.domain.classes import Issuer, StructuralClass, Trust
 from service.domain.evidence import Evidence
-from service.domain.issuers import TERMINATE, Log, issuer_of
+from service.domain.issuers import Log, issuer_of
 from service.domain.pairing import Clock, Executed, Held, Match, executed_calls, pair
 from service.domain.replies import calls_in
 from service.domain.rules import EVIDENCE_1, EvidenceRule
 from service.domain.testimony import CodeRule, Testimony, code_rule, testimony
 from service.domain.thoughts import ThinkSource, think_sources
+from service.domain.tools import TERMINATE
 from service.domain.trajectory import ExecutionKind, Trajectory
 
 __all__ = ["TERMINATE", "CallProvenance", "Issuer", "Provenance", "StructuralClass", "Trust", "attribute"]

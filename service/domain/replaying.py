@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import unquote_plus
 
+from service.domain.tools import listed_ids
 from service.domain.trajectory import TOOLS, Trajectory
-from service.domain.trust import listed_ids
 
 RECORD_VERSION = 1
 

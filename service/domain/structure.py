@@ -65,7 +65,7 @@ def judge(trajectory: Trajectory, evidence: Evidence, rules: RuleSet, count_toke
         structural_class=provenance.structural_class,
         trust=provenance.trust,
         calls=provenance.calls,
-        answer=trajectory.answer,
+        answer=case.answer,
         signals=_signals(case, reasons),
     )
 

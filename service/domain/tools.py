@@ -38,6 +38,9 @@ IMPORTED_TOOLS = ToolRoles(
 )
 """Those of both harnesses: a file of either may be imported."""
 
+TERMINATE = "terminate"
+"""The call that ends a conversation."""
+
 TOOLS: Mapping[ExecutionKind, ToolRoles] = {
     ExecutionKind.LEGACY: ToolRoles(
         search=frozenset({"find_product"}),
@@ -68,3 +71,19 @@ def product_ids(arguments: dict[str, Any] | str) -> tuple[str, ...]:
     ids = dict.fromkeys([storable(str(part).strip()) for part in parts if isinstance(part, (str, int))])
     ids.pop("", None)
     return tuple(ids)
+
+
+def result_ids(result: Any) -> set[str]:
+    """Product ids of a result that lists products; empty for any other result."""
+    return set(listed_ids(result) or ())
+
+
+def listed_ids(result: Any) -> list[str] | None:
+    """Product ids of a result that lists products, in its order; None for any other result."""
+    if not isinstance(result, list):
+        return None
+    try:
+        ids = [product["product_id"] for product in result]  # the usual case
+    except (TypeError, KeyError, IndexError):
+        ids = [product.get("product_id") for product in result if isinstance(product, dict)]
+    return [name if type(name) is str else str(name) for name in ids if isinstance(name, str | int)]

@@ -74,13 +74,16 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return tuple([call for step in self.steps for call in step.calls])
 
     @property
+    def answers(self) -> tuple[ToolCall, ...]:
+        """Calls that name the products settled on, failed ones left out."""
+        naming = TOOLS[self.kind].answer
+        return tuple([call for call in self.tool_calls if call.name in naming and call.error_code is None])
+
+    @property
     def answer(self) -> tuple[str, ...]:
-        """Product ids of the last answering call: stripped, without repeats, in order."""
-        for step in reversed(self.steps):
-            for call in reversed(step.calls):
-                if call.name in TOOLS[self.kind].answer:
-                    return product_ids(call.arguments)
-        return ()
+        """Product ids of the last of the answers: stripped, without repeats, in order."""
+        answers = self.answers
+        return product_ids(answers[-1].arguments) if answers else ()
 
 
 def parse(payload: bytes, kind: ExecutionKind) -> Trajectory:

@@ -12,16 +12,8 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from service.domain.rules import EvidenceRule
-from service.domain.trajectory import (
-    TOOLS,
-    Defect,
-    Inference,
-    Judgement,
-    Search,
-    ToolCall,
-    Trajectory,
-    product_ids,
-)
+from service.domain.tools import TOOLS, listed_ids, product_ids
+from service.domain.trajectory import Defect, Inference, Judgement, Search, ToolCall, Trajectory
 
 _UNREAD = frozenset({Defect.BAD_PROXY_CALL, Defect.BAD_STEP, Defect.MALFORMED_JSON})
 """Defects that leave lines of the log out."""
@@ -191,22 +183,6 @@ def echoes(trajectory: Trajectory, prompts: Sequence[Prompt], rule: EvidenceRule
         return False  # one prompt cannot grow
     query_bytes = len(trajectory.query or "")
     return _grows(prompts, rule) is False and any(not _has_room(one, query_bytes, 1.0, rule) for one in prompts)
-
-
-def result_ids(result: Any) -> set[str]:
-    """Product ids of a result that lists products; empty for any other result."""
-    return set(listed_ids(result) or ())
-
-
-def listed_ids(result: Any) -> list[str] | None:
-    """Product ids of a result that lists products, in its order; None for any other result."""
-    if not isinstance(result, list):
-        return None
-    try:
-        ids = [product["product_id"] for product in result]  # the usual case
-    except (TypeError, KeyError, IndexError):
-        ids = [product.get("product_id") for product in result if isinstance(product, dict)]
-    return [name if type(name) is str else str(name) for name in ids if isinstance(name, str | int)]
 
 
 def shown_bytes(call: ToolCall) -> int:

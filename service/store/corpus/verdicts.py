@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 import zstandard
 from psycopg.types.json import Jsonb
-from sqlalchemy import BigInteger, Subquery, any_, bindparam, exists, select
+from sqlalchemy import TEXT, BigInteger, Subquery, any_, bindparam, cast, exists, select
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 from sqlalchemy.orm import Session, aliased
 
@@ -22,7 +22,8 @@ class Unjudged(NamedTuple):
     kind: str
     payload: bytes
     evidence_digest: str
-    evidence: dict[str, Any]
+    evidence: str
+    """As JSON."""
 
 
 class NewVerdict(NamedTuple):
@@ -68,7 +69,10 @@ def load_unjudged(session: Session, trajectory_ids: Collection[int], rules_diges
     """Payload and evidence of those of `trajectory_ids` that are still unjudged, unpacked one at a time."""
     wanted = bindparam("trajectory_ids", list(trajectory_ids), ARRAY(BigInteger))
     rows = session.execute(
-        select(Trajectory.trajectory_id, Trajectory.kind, Payload.zstd, Evidence.evidence_digest, Evidence.body)
+        select(
+            *(Trajectory.trajectory_id, Trajectory.kind, Payload.zstd, Evidence.evidence_digest),
+            cast(Evidence.body, TEXT),
+        )
         .join(Evidence, Evidence.trajectory_id == Trajectory.trajectory_id)
         .join(Payload, Payload.payload_sha256 == Evidence.payload_sha256)
         .where(Trajectory.trajectory_id == any_(wanted), *_unjudged_evidence(rules_digest))
