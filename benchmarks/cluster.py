@@ -12,8 +12,8 @@ import resource
 import sys
 import time
 
-from service.domain.leakage import LEAK_1, EdgeKind, ProblemFacts, clusters, edges
-from service.domain.queries import near_equal
+from service.domain.leaks.leakage import LEAK_1, EdgeKind, ProblemFacts, clusters, edges
+from service.domain.leaks.queries import near_equal
 
 VOCABULARY = 30_000
 DUPLICATE_SHARE = 0.2

@@ -17,10 +17,10 @@ import orjson
 import zstandard
 
 from benchmarks import pipelines, plain
-from service.domain.evidence import Evidence
-from service.domain.provenance import attribute
-from service.domain.rules import SLUICE_1
-from service.domain.structure import Verdict, judge
+from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.provenance import attribute
+from service.domain.filter.rules import SLUICE_1
+from service.domain.filter.structure import Verdict, judge
 from service.domain.trajectory import ExecutionKind, Judgement, parse
 from service.domain.wire import legacy as legacy_wire
 from service.tokenizer import qwen_token_counter

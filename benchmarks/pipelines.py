@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from service.domain.structure import Verdict
+from service.domain.filter.structure import Verdict
 
 Judge = Callable[[int], Verdict]
 """Judges the row of that number."""

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
-from service.domain.chat_size import tokens_at_most
-from service.domain.judgement import Judgement
-from service.domain.prompts import PUBLISHED_TOOLS, SYSTEM_PROMPTS
+from service.domain.filter.chat_size import tokens_at_most
+from service.domain.rows.prompts import PUBLISHED_TOOLS, SYSTEM_PROMPTS
+from service.domain.sn15.judgement import Judgement
 from service.domain.tools import ExecutionKind
 
 BUDGET = 14_336

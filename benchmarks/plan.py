@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.race_plot import Curve, plot
-from service.domain.chances import Hint, Knowledge, ProblemKnown, Tally
-from service.domain.gains import PLAN_1, Candidate, Standing
-from service.domain.planning import plan
+from service.domain.harvest.chances import Hint, Knowledge, ProblemKnown, Tally
+from service.domain.harvest.gains import PLAN_1, Candidate, Standing
+from service.domain.harvest.planning import plan
 
 VERSIONS, VALIDATORS, PROBLEMS, MINERS = 100, 3, 90, 40
 ITEMS = VERSIONS * VALIDATORS * PROBLEMS

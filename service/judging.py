@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 from sqlalchemy import Engine
 
-from service.domain.evidence import Evidence
-from service.domain.rules import RuleSet
-from service.domain.structure import judge, unjudgeable
+from service.domain.attribution.evidence import Evidence
+from service.domain.filter.rules import RuleSet
+from service.domain.filter.structure import judge, unjudgeable
 from service.domain.trajectory import ExecutionKind, parse
 from service.store import policies
 from service.store.corpus import verdicts

@@ -6,7 +6,7 @@ from importlib import resources
 
 import pytest
 
-from service.domain.rules import RULE_SETS
+from service.domain.filter.rules import RULE_SETS
 from service.errors import ErrorCode, SluiceError
 from service.tokenizer import TOKEN_COUNT_METHOD, qwen_encoding, qwen_token_counter, qwen_tokens
 

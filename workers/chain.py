@@ -6,7 +6,7 @@ Every write may be repeated or made beside another worker's: a race's metagraph 
 import logging
 from datetime import datetime
 
-from service.domain.metagraph import BLOCK_SECONDS, REFRESH_BLOCKS, MetagraphReading, blocks_between
+from service.domain.sn15.metagraph import BLOCK_SECONDS, REFRESH_BLOCKS, MetagraphReading, blocks_between
 from service.source.chain.answers import ChainRefusal, ChainRefused
 from service.source.chain.node import Chain, open_chain
 from service.store.engine import reading, transaction

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 from sqlalchemy.orm import Session
 
-from service.domain import grading, witness
-from service.domain.evidence import Evidence
+from service.domain.attribution import grading, witness
+from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.witness import Rival, Served, Span
 from service.domain.trajectory import ExecutionKind
 from service.domain.wire.envelopes import EnvelopeDefect, EnvelopeKind
-from service.domain.witness import Rival, Served, Span
 from service.source.validator import envelopes
 from service.source.validator.tail import Line
 from service.store.corpus import evidence, trajectories

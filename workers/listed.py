@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from service.domain.tombstones import TombstoneReason, of_run
+from service.domain.sn15.tombstones import TombstoneReason, of_run
 from service.source.oro.listing import AgentListing, ItemListing, ProblemListing, RaceListing, RunListing
 from service.store.corpus.tombstones import Word
 from service.store.harvest.ledger import ExpectedItem

@@ -2,8 +2,8 @@
 
 import logging
 
-from service.domain.manifest import STATUS_NAME
-from service.domain.marks import MARKED, marked
+from service.domain.rows.manifest import STATUS_NAME
+from service.domain.rows.marks import MARKED, marked
 from service.store.engine import reading, transaction
 from service.store.release import marks
 from workers.context import Context

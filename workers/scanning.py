@@ -4,10 +4,10 @@ Decides nothing itself. Each source, each batch of trajectories and each compari
 is killed has at most read a source in vain. Late code makes new states of the evidence, and so new verdicts.
 """
 
-from service.domain.agent_source import scan
-from service.domain.code_scan import SCANNER_VERSION
-from service.domain.code_sketch import sketch
-from service.domain.families import code_links
+from service.domain.agent_code.code_scan import SCANNER_VERSION
+from service.domain.agent_code.scanner import scan
+from service.domain.agent_code.sketch import sketch
+from service.domain.leaks.families import code_links
 from service.store.corpus import code_scans, families
 from service.store.engine import reading, transaction
 from workers.context import Context

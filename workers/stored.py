@@ -2,12 +2,12 @@
 
 import msgspec
 
-from service.domain.audit import AuditRow
-from service.domain.leakage import ProblemFacts
-from service.domain.provenance import CallProvenance, StructuralClass, Trust
-from service.domain.records import RowSource, trajectory_key
-from service.domain.rules import RuleSet
-from service.domain.structure import Outcome, Reason, Verdict
+from service.domain.attribution.provenance import CallProvenance, StructuralClass, Trust
+from service.domain.filter.rules import RuleSet
+from service.domain.filter.structure import Outcome, Reason, Verdict
+from service.domain.leaks.audit import AuditRow
+from service.domain.leaks.leakage import ProblemFacts
+from service.domain.rows.records import RowSource, trajectory_key
 from service.store.release.snapshots import JudgedRow
 
 

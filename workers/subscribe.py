@@ -15,8 +15,8 @@ from typing import TypeVar
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from service.domain.rereading import IN_MOTION, ITEMS, allowance, due
-from service.domain.tombstones import Subject
+from service.domain.harvest.rereading import IN_MOTION, ITEMS, allowance, due
+from service.domain.sn15.tombstones import Subject
 from service.domain.trajectory import ExecutionKind
 from service.errors import SluiceError
 from service.source.http.calls import SourceRefused

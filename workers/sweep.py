@@ -3,8 +3,8 @@
 import time
 from collections.abc import Iterable, Sequence
 
-from service.domain.gains import Candidate
-from service.domain.planning import plan
+from service.domain.harvest.gains import Candidate
+from service.domain.harvest.planning import plan
 from service.queue.broker import outstanding, outstanding_ids, send
 from service.queue.messages import Message, Stage
 from service.store.engine import reading

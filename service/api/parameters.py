@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import Path, Query, Request
 
-from service.domain.manifest import SNAPSHOT_ID
-from service.domain.provenance import StructuralClass
-from service.domain.structure import Outcome
+from service.domain.attribution.provenance import StructuralClass
+from service.domain.filter.structure import Outcome
+from service.domain.rows.manifest import SNAPSHOT_ID
 from service.domain.trajectory import ExecutionKind
 from service.errors import ErrorCode, SluiceError
 from service.store.figures.statistics import Dimension

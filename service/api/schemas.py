@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
-from service.domain.commitment import Check, CommitmentState, Result
-from service.domain.records import trajectory_key
+from service.domain.rows.records import trajectory_key
+from service.domain.sn15.commitment import Check, CommitmentState, Result
 
 
 class Wire(BaseModel):

@@ -10,11 +10,11 @@ from service.cli.funnels import rule_set
 from service.cli.joined import joined
 from service.cli.options import AsJson, DataDir, settings
 from service.cli.output import print_json, print_table, results
-from service.domain.evidence import Evidence
-from service.domain.explanation import Entry, Explanation, Ground, explain
+from service.domain.attribution.evidence import Evidence
+from service.domain.filter.explanation import Entry, Explanation, Ground, explain
+from service.domain.filter.rules import RULE_SETS, RuleSet
+from service.domain.filter.structure import judge
 from service.domain.policy import DEFAULT_POLICIES
-from service.domain.rules import RULE_SETS, RuleSet
-from service.domain.structure import judge
 from service.domain.trajectory import ExecutionKind, parse
 from service.errors import ErrorCode, SluiceError
 from service.store.corpus import evidence as states

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from service.cli.output import print_table
-from service.domain.rules import RULE_SETS, RuleSet
-from service.domain.wording import WHAT_GATE, sentence
+from service.domain.filter.rules import RULE_SETS, RuleSet
+from service.domain.filter.wording import WHAT_GATE, sentence
 from service.errors import ErrorCode, SluiceError
 from service.store.figures.funnels import Change, Difference, Funnel
 

@@ -16,8 +16,8 @@ from service.cli.joined import Joined, joined
 from service.cli.options import AsJson, DataDir, settings
 from service.cli.output import note, print_json
 from service.cli.stopping import stop_on_signals
+from service.domain.filter.rules import RULE_SETS, RuleSet
 from service.domain.policy import DEFAULT_POLICIES
-from service.domain.rules import RULE_SETS, RuleSet
 from service.judging import judge_batch
 from service.store.corpus import verdicts
 from service.store.engine import open_engine, reading

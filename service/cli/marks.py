@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from service.domain.manifest import STATUS_NAME
+from service.domain.rows.manifest import STATUS_NAME
 from service.errors import SluiceError
 from service.store.release.files import FileStore
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from service.domain.manifest import SNAPSHOT_ID
+from service.domain.rows.manifest import SNAPSHOT_ID
 from service.errors import ErrorCode, SluiceError
 
 SHORTEST = 8

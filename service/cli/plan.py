@@ -10,8 +10,8 @@ from redis.exceptions import RedisError
 from service.cli.joined import Joined, joined
 from service.cli.options import AsJson, DataDir, settings
 from service.cli.output import note, print_json, print_table
-from service.domain.chances import Hint
-from service.domain.planning import Choice, plan
+from service.domain.harvest.chances import Hint
+from service.domain.harvest.planning import Choice, plan
 from service.domain.policy import DEFAULT_POLICIES
 from service.queue.broker import open_broker, outstanding_ids
 from service.queue.messages import Stage

@@ -13,7 +13,7 @@ from service.cli import naming
 from service.cli.marks import marks_in, marks_in_words
 from service.cli.options import AsJson
 from service.cli.output import note, print_json
-from service.domain.manifest import (
+from service.domain.rows.manifest import (
     AUDIT_NAME,
     CARD_NAME,
     MANIFEST_NAME,

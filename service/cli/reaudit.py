@@ -10,9 +10,9 @@ import msgspec
 import zstandard
 from sqlalchemy import Engine
 
-from service.domain.audit import AuditReport, AuditRow, Check, audit
-from service.domain.manifest import FileEntry, Manifest, id_of, rows_digest
+from service.domain.leaks.audit import AuditReport, AuditRow, Check, audit
 from service.domain.policy import DEFAULT_POLICIES
+from service.domain.rows.manifest import FileEntry, Manifest, id_of, rows_digest
 from service.store.engine import reading
 from service.store.release.auditing import KnownAnswers, known_answers
 from service.store.release.files import FileStore

@@ -9,9 +9,9 @@ from service.cli import funnels as shown
 from service.cli.joined import joined
 from service.cli.options import AsJson, DataDir, settings
 from service.cli.output import print_json, print_table
+from service.domain.filter.rules import RULE_SETS, RuleSet
+from service.domain.filter.wording import WHAT_FIELD, WHAT_GATE, sentence
 from service.domain.policy import DEFAULT_POLICIES
-from service.domain.rules import RULE_SETS, RuleSet
-from service.domain.wording import WHAT_FIELD, WHAT_GATE, sentence
 from service.store.engine import reading
 from service.store.figures import funnels
 

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from service.domain.audit import AUDIT_1, AuditPlan
-from service.domain.candidates import SELECTION_1, SelectionPolicy
-from service.domain.gains import PLAN_1, PlanPolicy
-from service.domain.leakage import LEAK_1, LeakPlan
-from service.domain.manifest import SnapshotSpec
-from service.domain.pools import POOLS_1, PoolPlan
-from service.domain.rules import SLUICE_1, RuleSet
+from service.domain.filter.rules import SLUICE_1, RuleSet
+from service.domain.harvest.gains import PLAN_1, PlanPolicy
+from service.domain.leaks.audit import AUDIT_1, AuditPlan
+from service.domain.leaks.leakage import LEAK_1, LeakPlan
+from service.domain.leaks.pools import POOLS_1, PoolPlan
+from service.domain.rows.candidates import SELECTION_1, SelectionPolicy
+from service.domain.rows.manifest import SnapshotSpec
 
 
 @dataclass(frozen=True, slots=True)

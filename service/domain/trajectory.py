@@ -11,8 +11,8 @@ import msgspec
 
 from service.domain import dialogues
 from service.domain.actions import EpisodeFeedback, Inference, NativeCall, Search, Step, ToolCall
-from service.domain.failures import category_of
-from service.domain.judgement import Judgement
+from service.domain.sn15.failures import category_of
+from service.domain.sn15.judgement import Judgement
 from service.domain.tools import TOOLS, ExecutionKind, ToolRoles, product_ids
 from service.domain.wire import atif as atif_wire
 from service.domain.wire import envpack as envpack_wire

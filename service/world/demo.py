@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
 
-from service.domain.commitment import QUICKNET, first_round, round_time
-from service.domain.scoring import Category
+from service.domain.sn15.commitment import QUICKNET, first_round, round_time
+from service.domain.sn15.scoring import Category
 from service.world.catalogue import generate_catalogue
 from service.world.episodes import Player, Task, play, tasks
 from service.world.judging import Judge

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from service.domain.scoring import TITLE_SIMILARITY_MIN, Category, Target, meets
+from service.domain.sn15.scoring import TITLE_SIMILARITY_MIN, Category, Target, meets
 from service.world import phrasing
 from service.world.envpack_log import Ending, EpisodeLog, call
 from service.world.problems import Problem, title_similarity

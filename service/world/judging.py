@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from service.domain.scoring import Score, score
+from service.domain.sn15.scoring import Score, score
 from service.world.agents import Harness
 from service.world.catalogue import Catalogue
 from service.world.problems import Problem, title_similarity

@@ -7,7 +7,7 @@ brand, style and noun.
 import random
 from collections.abc import Sequence
 
-from service.domain.scoring import Target, Voucher
+from service.domain.sn15.scoring import Target, Voucher
 from service.world.catalogue import Product
 from service.world.vocabulary import SERVICE_WORDS
 

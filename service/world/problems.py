@@ -16,7 +16,7 @@ from uuid import UUID, uuid5
 
 import msgspec
 
-from service.domain.scoring import Category, Target, Voucher, meets, price_after
+from service.domain.sn15.scoring import Category, Target, Voucher, meets, price_after
 from service.errors import ErrorCode, SluiceError
 from service.world import phrasing
 from service.world.catalogue import Catalogue, Product

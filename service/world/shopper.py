@@ -10,7 +10,7 @@ from collections.abc import Generator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from service.domain.scoring import TITLE_SIMILARITY_MIN, Category, Target, Voucher, meets
+from service.domain.sn15.scoring import TITLE_SIMILARITY_MIN, Category, Target, Voucher, meets
 from service.world.problems import Problem, title_similarity
 
 

@@ -8,10 +8,10 @@ import msgspec
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from service.domain.manifest import Manifest, SnapshotSpec, build_manifest
 from service.domain.policy import DEFAULT_POLICIES
-from service.domain.records import Row
-from service.domain.splits import Split
+from service.domain.rows.manifest import Manifest, SnapshotSpec, build_manifest
+from service.domain.rows.records import Row
+from service.domain.rows.splits import Split
 from service.store import policies
 from service.store.corpus import revisions, trajectories, verdicts
 from service.store.corpus.trajectories import NewTrajectory

@@ -6,7 +6,7 @@ import sys
 
 from sqlalchemy import func, select
 
-from service.domain.rules import PAPER_2606_10064, RULE_SETS, SLUICE_1
+from service.domain.filter.rules import PAPER_2606_10064, RULE_SETS, SLUICE_1
 from service.store.engine import reading
 from service.store.figures import funnels
 from service.store.models import Verdict

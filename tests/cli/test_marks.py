@@ -11,9 +11,9 @@ from service.api import create_app
 from service.cli.app import app
 from service.cli.marks import marks_in
 from service.cli.serving import serving
-from service.domain.manifest import STATUS_NAME, initial_status
-from service.domain.marks import Mark, marked
-from service.domain.tombstones import TombstoneReason
+from service.domain.rows.manifest import STATUS_NAME, initial_status
+from service.domain.rows.marks import Mark, marked
+from service.domain.sn15.tombstones import TombstoneReason
 from service.store.release.files import FileStore
 from tests.api.conftest import Service
 from tests.api.corpus import NOW

@@ -11,8 +11,8 @@ import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
-from service.domain.pools import Pool
-from service.domain.selection import SelectionReason
+from service.domain.leaks.pools import Pool
+from service.domain.rows.selection import SelectionReason
 from service.store.engine import open_engine
 from service.store.migrate import alembic_config
 from service.store.release.files import FileStore

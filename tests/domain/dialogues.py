@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from service.domain.evidence import Evidence
+from service.domain.attribution.evidence import Evidence
 from service.domain.trajectory import ExecutionKind, Judgement, Trajectory, parse
 
 Call = tuple[str, dict[str, Any]]

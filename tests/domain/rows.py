@@ -2,15 +2,15 @@
 
 import json
 
-from service.domain.candidates import candidate
+from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.provenance import CallProvenance, Issuer, StructuralClass, Trust
 from service.domain.canonical import digest
-from service.domain.evidence import Evidence
-from service.domain.leakage import ProblemFacts
-from service.domain.provenance import CallProvenance, Issuer, StructuralClass, Trust
-from service.domain.records import Row, RowSource, as_plain, build_row, row_line
-from service.domain.rules import SLUICE_1
-from service.domain.splits import Config, Split
-from service.domain.structure import Outcome, Reason, Verdict, judge
+from service.domain.filter.rules import SLUICE_1
+from service.domain.filter.structure import Outcome, Reason, Verdict, judge
+from service.domain.leaks.leakage import ProblemFacts
+from service.domain.rows.candidates import candidate
+from service.domain.rows.records import Row, RowSource, as_plain, build_row, row_line
+from service.domain.rows.splits import Config, Split
 from service.domain.trajectory import ExecutionKind, Inference, Step, ToolCall, Trajectory, parse
 
 

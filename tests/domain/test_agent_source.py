@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain import agent_source, source_flow
-from service.domain.agent_source import scan
-from service.domain.code_scan import CodeScan, Dispatch, FindingKind
+from service.domain.agent_code import flow as source_flow
+from service.domain.agent_code import scanner as agent_source
+from service.domain.agent_code.code_scan import CodeScan, Dispatch, FindingKind
+from service.domain.agent_code.scanner import scan
 from tests.domain import agent_sources as sources
 
 CODE, MODEL, LOG = FindingKind.CODE_DISPATCH, FindingKind.MODEL_DISPATCH, FindingKind.TOUCHES_LOG

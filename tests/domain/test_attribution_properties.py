@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.evidence import Evidence
-from service.domain.provenance import Issuer, Provenance, Trust, attribute
+from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.provenance import Issuer, Provenance, Trust, attribute
 from service.domain.trajectory import ExecutionKind, Judgement, parse
 from service.world.agents import Agent, Harness
 from service.world.catalogue import generate_catalogue

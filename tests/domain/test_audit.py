@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.audit import AUDIT_1, AuditPlan, AuditReport, AuditRow, audit
-from service.domain.leakage import LEAK_1
-from service.domain.queries import near_equal, normalise
-from service.domain.text_audit import TextRule, equal_texts, near_texts
+from service.domain.leaks.audit import AUDIT_1, AuditPlan, AuditReport, AuditRow, audit
+from service.domain.leaks.leakage import LEAK_1
+from service.domain.leaks.queries import near_equal, normalise
+from service.domain.leaks.text_audit import TextRule, equal_texts, near_texts
 
 RULE = TextRule()
 WORDS = ["the", "of", "0", "red", "steel", "kettle", "tent", "drill", "violin", "lantern", "blender", "stapler"]

@@ -5,9 +5,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.chat import Function, Message, ToolUse, chat_messages, render_chat
-from service.domain.prompts import ToolSet, tool_set
-from service.domain.provenance import CallProvenance, Issuer, Trust
+from service.domain.attribution.provenance import CallProvenance, Issuer, Trust
+from service.domain.rows.chat import Function, Message, ToolUse, chat_messages, render_chat
+from service.domain.rows.prompts import ToolSet, tool_set
 from service.domain.trajectory import EpisodeFeedback, ExecutionKind, Inference, Step, ToolCall, Trajectory, parse
 from tests.domain.rows import shopping_trajectory, shopping_verdict
 

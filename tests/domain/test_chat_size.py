@@ -6,11 +6,11 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.domain.chat import chat_messages, render_chat
-from service.domain.chat_size import PAIRING_LETTERS, TURN_TOKENS, tokens_at_most, tokens_of_parts_at_most
-from service.domain.evidence import Evidence
-from service.domain.prompts import tool_set
-from service.domain.provenance import attribute
+from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.provenance import attribute
+from service.domain.filter.chat_size import PAIRING_LETTERS, TURN_TOKENS, tokens_at_most, tokens_of_parts_at_most
+from service.domain.rows.chat import chat_messages, render_chat
+from service.domain.rows.prompts import tool_set
 from service.domain.trajectory import Trajectory
 from service.tokenizer import qwen_encoding, qwen_tokens
 from tests.domain.dialogues import FIND, RECOMMEND, RESULTS, TERMINATE, VIEW, Run, agentic_run, tagged

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.commitment import (
+from service.domain.sn15.commitment import (
     QUICKNET,
     Check,
     Commitment,

@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from service.domain.code_scan import CodeScan, Dispatch, Finding, FindingKind
-from service.domain.evidence import Evidence
-from service.domain.explanation import Entry, Explanation, explain
-from service.domain.gates import Reason
-from service.domain.provenance import StructuralClass, Trust
-from service.domain.rules import SLUICE_1
-from service.domain.structure import judge
+from service.domain.agent_code.code_scan import CodeScan, Dispatch, Finding, FindingKind
+from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.provenance import StructuralClass, Trust
+from service.domain.attribution.trust import Contradiction, Missing
+from service.domain.filter.explanation import Entry, Explanation, explain
+from service.domain.filter.gates import Reason
+from service.domain.filter.rules import SLUICE_1
+from service.domain.filter.structure import judge
+from service.domain.filter.wording import WHY_CLASS, WHY_CONTRADICTED, WHY_REASON, WHY_TRUST, WHY_UNSUPPORTED
 from service.domain.trajectory import ExecutionKind, parse
-from service.domain.trust import Contradiction, Missing
-from service.domain.wording import WHY_CLASS, WHY_CONTRADICTED, WHY_REASON, WHY_TRUST, WHY_UNSUPPORTED
 from tests.domain.dialogues import FIND, RECOMMEND, TERMINATE, VIEW, Run
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from oro_sdk.models.episode_feedback_failure_category_type_0 import EpisodeFeedbackFailureCategoryType0
 from oro_sdk.models.episode_result_entry_category_type_0 import EpisodeResultEntryCategoryType0
 
-from service.domain.failures import FailureCategory, category_of
+from service.domain.sn15.failures import FailureCategory, category_of
 from service.domain.trajectory import ExecutionKind, Judgement, parse
 
 GUIDE = {

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.code_sketch import Sketch, sketch
-from service.domain.families import FAMILIES_1, CodedAgent, FamilyRule, Kin, code_links, joined, near_code
+from service.domain.agent_code.sketch import Sketch, sketch
+from service.domain.leaks.families import FAMILIES_1, CodedAgent, FamilyRule, Kin, code_links, joined, near_code
 from tests.domain import agent_sources as sources
 
 WORDS = re.compile(r"(?<![\"'\w.])(messages|steps|results|content|found|think|number|call|terms|shopper|picked)\b")

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from service.domain.gates import ASKED, asked
-from service.domain.provenance import StructuralClass
-from service.domain.reasons import REASONS, Gate, Reason
-from service.domain.rules import PAPER_2606_10064, RULE_SETS, SLUICE_1
-from service.domain.structure import Outcome, Verdict, judge
+from service.domain.attribution.provenance import StructuralClass
+from service.domain.filter.gates import ASKED, asked
+from service.domain.filter.reasons import REASONS, Gate, Reason
+from service.domain.filter.rules import PAPER_2606_10064, RULE_SETS, SLUICE_1
+from service.domain.filter.structure import Outcome, Verdict, judge
 from service.domain.trajectory import ExecutionKind
 from tests.domain.dialogues import FIND, QUERY, RECOMMEND, TERMINATE, WHOLE_RUN, Run, agentic_run, tagged
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.grading import Agrees, Grade, grade
-from service.domain.judgement import Judgement
+from service.domain.attribution.grading import Agrees, Grade, grade
+from service.domain.sn15.judgement import Judgement
 from service.domain.trajectory import ExecutionKind
 from service.domain.wire.envelopes import Envelope, EnvelopeKind
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.domain import dialogues
-from service.domain.structure import Outcome, Reason
+from service.domain.filter.structure import Outcome, Reason
 from service.domain.trajectory import DEEPEST, Defect, ExecutionKind, parse
 from service.domain.wire import legacy as legacy_wire
 from tests.domain.dialogues import agentic_run

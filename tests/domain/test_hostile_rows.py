@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.domain.evidence import Evidence
+from service.domain.attribution.evidence import Evidence
 from service.domain.imports.formats import EXCERPT_CHARACTERS, Format, Refused, excerpt
 from service.domain.imports.identity import MAX_PROBLEM_ID_BYTES, Naming
 from service.domain.imports.rows import Imported, read_row

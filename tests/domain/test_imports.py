@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.evidence import Evidence
+from service.domain.attribution.evidence import Evidence
+from service.domain.filter.structure import Reason
 from service.domain.imports.formats import EXCERPT_CHARACTERS, Format, Refused, RowFault, excerpt, format_of, is_newer
 from service.domain.imports.identity import Naming
 from service.domain.imports.rows import DEEPEST_ROW, LONGEST_ROW_BYTES, Imported, read_row
-from service.domain.leakage import LEAK_1
-from service.domain.problems import FamilyReport, PublishedProblem, describe
-from service.domain.prompts import tool_set
-from service.domain.splits import Config, row_config
-from service.domain.structure import Reason
+from service.domain.leaks.leakage import LEAK_1
+from service.domain.leaks.problems import FamilyReport, PublishedProblem, describe
+from service.domain.rows.prompts import tool_set
+from service.domain.rows.splits import Config, row_config
 from service.domain.trajectory import LARGEST_PAYLOAD_BYTES, MOST_PARTS, ExecutionKind, parse
 from tests.domain.dialogues import agentic_run
 from tests.domain.rows import to_a_row

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.leakage import LEAK_1, Edge, EdgeKind, LeakPlan, ProblemFacts, clusters, edges
-from service.domain.queries import QueryRule, near_equal
+from service.domain.leaks.leakage import LEAK_1, Edge, EdgeKind, LeakPlan, ProblemFacts, clusters, edges
+from service.domain.leaks.queries import QueryRule, near_equal
 
 KETTLE = "a foldable magnetic vintage kettle"
 KETTLE_AGAIN = "please, a foldable magnetic vintage kettle above 30 pesos"

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from service.domain.actions import Inference, Step, ToolCall
-from service.domain.lifting import Lift, Lifting, lifting
-from service.domain.provenance import CallProvenance, Issuer, Trust
+from service.domain.attribution.lifting import Lift, Lifting, lifting
+from service.domain.attribution.provenance import CallProvenance, Issuer, Trust
 from service.domain.trajectory import ExecutionKind, Trajectory
 
 Acts = list[tuple[str, dict[str, Any]]]

@@ -6,11 +6,11 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.candidates import Candidate
-from service.domain.classes import Trust
-from service.domain.families import FAMILIES_1, FamilyRule
-from service.domain.likeness import Behaviour, alike, behaviour, pairs
-from service.domain.splits import Config, Split
+from service.domain.attribution.classes import Trust
+from service.domain.leaks.families import FAMILIES_1, FamilyRule
+from service.domain.leaks.likeness import Behaviour, alike, behaviour, pairs
+from service.domain.rows.candidates import Candidate
+from service.domain.rows.splits import Config, Split
 from service.domain.trajectory import ExecutionKind, Step, ToolCall, Trajectory
 
 RULE = replace(FAMILIES_1, shared_problems=4, same_share=0.75)

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.candidates import SelectionPolicy
-from service.domain.manifest import (
+from service.domain.rows.candidates import SelectionPolicy
+from service.domain.rows.manifest import (
     FileEntry,
     Manifest,
     Part,
@@ -23,7 +23,7 @@ from service.domain.manifest import (
     id_of,
     snapshot_id,
 )
-from service.domain.splits import Config, Split
+from service.domain.rows.splits import Config, Split
 
 SPEC = SnapshotSpec(rules="sluice-1/1", rules_digest="r", leak_plan_digest="l", pool_plan_digest="p", audit_digest="a")
 TRAIN = Part(config=Config.AGENTIC, split=Split.TRAIN)

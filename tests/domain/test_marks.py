@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.manifest import initial_status
-from service.domain.marks import ChangeReason, Mark, State, changes, marked
-from service.domain.tombstones import NOT_ASKED_FOR, TombstoneReason, of_run
+from service.domain.rows.manifest import initial_status
+from service.domain.rows.marks import ChangeReason, Mark, State, changes, marked
+from service.domain.sn15.tombstones import NOT_ASKED_FOR, TombstoneReason, of_run
 
 AT = datetime(2026, 7, 1, 12, tzinfo=UTC)
 MARKS = [

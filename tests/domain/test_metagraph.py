@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.metagraph import (
+from service.domain.sn15.metagraph import (
     BLOCK_SECONDS,
     INCENTIVE_BANDS,
     NOUGHT,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.domain import near_pairs as module
-from service.domain.near_pairs import NearPair, near_pairs
-from service.domain.queries import QueryRule, informative, normalise, similarity
+from service.domain.leaks import near_pairs as module
+from service.domain.leaks.near_pairs import NearPair, near_pairs
+from service.domain.leaks.queries import QueryRule, informative, normalise, similarity
 
 RULE = QueryRule()
 WORDS = ["the", "of", "0", "red", "steel", "kettle", "tent", "drill", "violin", "lantern", "blender", "stapler"]

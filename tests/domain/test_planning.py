@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.domain.chances import Chances, Hint, Knowledge, Prior, ProblemKnown, Pseudo, Tally
-from service.domain.gains import PLAN_1, Candidate, Gains, PlanPolicy, Standing
-from service.domain.planning import Choice, PlanReason, plan
+from service.domain.harvest.chances import Chances, Hint, Knowledge, Prior, ProblemKnown, Pseudo, Tally
+from service.domain.harvest.gains import PLAN_1, Candidate, Gains, PlanPolicy, Standing
+from service.domain.harvest.planning import Choice, PlanReason, plan
 
 EVERYTHING = float("inf")
 NEVER = 10**9

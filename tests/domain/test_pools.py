@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.leakage import Edge, EdgeKind, clusters
-from service.domain.pools import (
+from service.domain.leaks.leakage import Edge, EdgeKind, clusters
+from service.domain.leaks.pools import (
     POOLS_1,
     Assignment,
     Pool,

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from service.domain.leakage import LEAK_1, ProblemFacts
-from service.domain.problems import (
+from service.domain.leaks.leakage import LEAK_1, ProblemFacts
+from service.domain.leaks.problems import (
     ConfirmedQuery,
     FamilyReport,
     PublishedProblem,

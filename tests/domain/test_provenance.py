@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.domain.evidence import Evidence
-from service.domain.provenance import Issuer, Provenance, StructuralClass, Trust, attribute
+from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.provenance import Issuer, Provenance, StructuralClass, Trust, attribute
+from service.domain.attribution.trust import Contradiction, Missing
 from service.domain.trajectory import ExecutionKind, Judgement, Trajectory, parse
-from service.domain.trust import Contradiction, Missing
 from tests.domain.dialogues import (
     FIND,
     RECOMMEND,

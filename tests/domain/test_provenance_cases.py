@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from service.domain.pairing import Match
-from service.domain.provenance import CallProvenance, Issuer, Provenance, StructuralClass, attribute
-from service.domain.thoughts import ThinkSource
+from service.domain.attribution.pairing import Match
+from service.domain.attribution.provenance import CallProvenance, Issuer, Provenance, StructuralClass, attribute
+from service.domain.attribution.thoughts import ThinkSource
+from service.domain.attribution.trust import Contradiction
 from service.domain.trajectory import Defect, ExecutionKind, parse
-from service.domain.trust import Contradiction
 from tests.domain.dialogues import (
     FIND,
     PRODUCTS,

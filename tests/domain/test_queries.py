@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.queries import QueryRule, informative, near_equal, normalise, similarity
+from service.domain.leaks.queries import QueryRule, informative, near_equal, normalise, similarity
 
 RULE = QueryRule()
 VOUCHER = "\n\nMy budget is only `425`, but I have a voucher with the following rules:\n1. It applies to all products."

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import pytest
 
-from service.domain.evidence import Evidence
-from service.domain.provenance import Issuer
-from service.domain.rules import SLUICE_1
-from service.domain.structure import Verdict, judge
+from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.provenance import Issuer
+from service.domain.filter.rules import SLUICE_1
+from service.domain.filter.structure import Verdict, judge
 from service.domain.trajectory import ExecutionKind, Judgement, parse
 from service.tokenizer import TOKEN_COUNT_METHOD, qwen_token_counter
 

@@ -8,12 +8,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.domain.chat import render_chat
-from service.domain.leakage import ProblemFacts
-from service.domain.prompts import tool_set
-from service.domain.provenance import StructuralClass
-from service.domain.records import GoldKind, Row, build_row, gold_kind, row_id, row_line, teacher_model, trajectory_key
-from service.domain.splits import Config, row_config
+from service.domain.attribution.provenance import StructuralClass
+from service.domain.leaks.leakage import ProblemFacts
+from service.domain.rows.chat import render_chat
+from service.domain.rows.prompts import tool_set
+from service.domain.rows.records import (
+    GoldKind,
+    Row,
+    build_row,
+    gold_kind,
+    row_id,
+    row_line,
+    teacher_model,
+    trajectory_key,
+)
+from service.domain.rows.splits import Config, row_config
 from service.domain.trajectory import ExecutionKind, Inference, Trajectory, parse
 from service.tokenizer import TOKEN_COUNT_METHOD, qwen_token_counter
 from tests.domain.rows import make_row, problem, shopping_trajectory, shopping_verdict, source

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.actions import Inference, NativeCall
-from service.domain.replies import ReplyCalls, call_key, calls_in, mentions, opens, plain_text, unescaped
+from service.domain.attribution.replies import ReplyCalls, call_key, calls_in, mentions, opens, plain_text, unescaped
 from tests.domain.dialogues import FIND, TERMINATE, VIEW
 
 ARGUMENTS = json.dumps(FIND[1])

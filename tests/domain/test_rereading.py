@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.rereading import ITEMS, LISTINGS, SHARE, Reading, RereadingRule, allowance, due
+from service.domain.harvest.rereading import ITEMS, LISTINGS, SHARE, Reading, RereadingRule, allowance, due
 
 COMPLETE = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

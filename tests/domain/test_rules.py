@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from service.domain import replies, trajectory
+from service.domain import trajectory
+from service.domain.attribution import replies
 from service.domain.canonical import digest
-from service.domain.rules import EVIDENCE_1, PAPER_2606_10064, RULE_SETS, SLUICE_1, EvidenceRule, RuleSet
+from service.domain.filter.rules import EVIDENCE_1, PAPER_2606_10064, RULE_SETS, SLUICE_1, EvidenceRule, RuleSet
 from service.tokenizer import TOKEN_COUNT_METHOD
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.domain.scoring import Category, Score, meets, parse_targets, parse_voucher, price_after, score
+from service.domain.sn15.scoring import Category, Score, meets, parse_targets, parse_voucher, price_after, score
 from service.errors import SluiceError
 
 

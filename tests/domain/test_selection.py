@@ -8,11 +8,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.candidates import SELECTION_1, Candidate, SelectionPolicy, candidate
-from service.domain.minhash import resemblance, shingles, signature
-from service.domain.provenance import Trust
-from service.domain.selection import SelectionReason, points, select
-from service.domain.splits import Config, Split
+from service.domain.attribution.provenance import Trust
+from service.domain.rows.candidates import SELECTION_1, Candidate, SelectionPolicy, candidate
+from service.domain.rows.minhash import resemblance, shingles, signature
+from service.domain.rows.selection import SelectionReason, points, select
+from service.domain.rows.splits import Config, Split
 from service.domain.trajectory import ExecutionKind, Step, ToolCall, Trajectory
 from tests.domain.rows import problem, shopping_trajectory, shopping_verdict
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from service.domain.evidence import Evidence
-from service.domain.provenance import StructuralClass
-from service.domain.rules import PAPER_2606_10064, SLUICE_1, EvidenceRule, RuleSet
-from service.domain.splits import Config, row_config
-from service.domain.structure import Outcome, Reason, Verdict, judge
+from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.provenance import StructuralClass
+from service.domain.filter.rules import PAPER_2606_10064, SLUICE_1, EvidenceRule, RuleSet
+from service.domain.filter.structure import Outcome, Reason, Verdict, judge
+from service.domain.rows.splits import Config, row_config
 from service.domain.trajectory import ExecutionKind, Judgement, parse
 from tests.domain.dialogues import (
     FIND,

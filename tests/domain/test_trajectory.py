@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.domain.evidence import Evidence
-from service.domain.provenance import attribute
-from service.domain.rules import SLUICE_1
-from service.domain.structure import Reason, judge
+from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.provenance import attribute
+from service.domain.filter.rules import SLUICE_1
+from service.domain.filter.structure import Reason, judge
 from service.domain.trajectory import Defect, ExecutionKind, parse, product_ids
 from tests.domain.dialogues import agentic_run
 from tests.domain.rows import to_a_row

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.code_scan import CodeScan, Dispatch, Finding, FindingKind
-from service.domain.evidence import Evidence
-from service.domain.provenance import Issuer, Provenance, StructuralClass, Trust, attribute
-from service.domain.replaying import replay
+from service.domain.agent_code.code_scan import CodeScan, Dispatch, Finding, FindingKind
+from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.provenance import Issuer, Provenance, StructuralClass, Trust, attribute
+from service.domain.attribution.replaying import replay
+from service.domain.attribution.trust import Contradiction
+from service.domain.attribution.witness import Fit
 from service.domain.trajectory import ExecutionKind, Judgement, Step, ToolCall, Trajectory, parse
-from service.domain.trust import Contradiction
-from service.domain.witness import Fit
 from tests.domain.dialogues import (
     FIND,
     RECOMMEND,

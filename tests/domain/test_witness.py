@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.trajectory import ExecutionKind, parse
-from service.domain.witness import (
+from service.domain.attribution.witness import (
     LATEST_MS,
     MOST_NEIGHBOURHOODS,
     Claim,
@@ -23,6 +22,7 @@ from service.domain.witness import (
     compare,
     neighbourhoods,
 )
+from service.domain.trajectory import ExecutionKind, parse
 
 T = 1_777_921_205_400
 """When the claimed request ended; the log of a second begins 400 ms before."""

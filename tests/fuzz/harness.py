@@ -11,12 +11,12 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["service"]):
-    from service.domain.evidence import Evidence
+    from service.domain.attribution.evidence import Evidence
+    from service.domain.filter.rules import SLUICE_1
+    from service.domain.filter.structure import judge
     from service.domain.imports.formats import excerpt
     from service.domain.imports.identity import Naming
     from service.domain.imports.rows import read_row
-    from service.domain.rules import SLUICE_1
-    from service.domain.structure import judge
     from service.domain.trajectory import ExecutionKind, parse
     from service.source.archives import Archive, ArchiveBroken, ArchiveCaps
     from service.source.http.decoding import Malformed, decode

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.config import Settings
-from service.domain.metagraph import Neuron
+from service.domain.sn15.metagraph import Neuron
 from service.errors import ErrorCode, SluiceError
 from service.source.chain import node as chain_module
 from service.source.chain.answers import MAX_NEURONS, ChainRefusal, ChainRefused

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from sqlalchemy import Engine, select
 
-from service.domain import provenance
+from service.domain.attribution import provenance
 from service.domain.trajectory import Judgement
 from service.store.corpus import evidence, trajectories
 from service.store.corpus.trajectories import NewTrajectory

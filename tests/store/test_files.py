@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from service.domain.manifest import SnapshotSpec, build_manifest
-from service.domain.records import Row, row_line
-from service.domain.splits import Config, Split
+from service.domain.rows.manifest import SnapshotSpec, build_manifest
+from service.domain.rows.records import Row, row_line
+from service.domain.rows.splits import Config, Split
 from service.errors import ErrorCode, SluiceError
 from service.store.release import shards
 from service.store.release.files import FileStore

@@ -8,7 +8,7 @@ import zstandard
 from alembic import command
 from sqlalchemy import Connection, Engine, select, text
 
-from service.domain.rereading import due
+from service.domain.harvest.rereading import due
 from service.store.corpus import trajectories
 from service.store.corpus.tombstones import entombed
 from service.store.engine import reading

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine
 
-from service.domain.chances import Hint, ProblemKnown, Tally
-from service.domain.gains import Candidate, Standing
-from service.domain.planning import plan
+from service.domain.harvest.chances import Hint, ProblemKnown, Tally
+from service.domain.harvest.gains import Candidate, Standing
+from service.domain.harvest.planning import plan
 from service.domain.policy import DEFAULT_POLICIES
-from service.domain.tombstones import Subject, TombstoneReason
+from service.domain.sn15.tombstones import Subject, TombstoneReason
 from service.store import policies
 from service.store.corpus import tombstones, trajectories, verdicts
 from service.store.corpus.tombstones import Word

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine
 
-from service.domain.metagraph import MetagraphReading, Neuron
 from service.domain.policy import DEFAULT_POLICIES
+from service.domain.sn15.metagraph import MetagraphReading, Neuron
 from service.store.corpus import trajectories
 from service.store.corpus.trajectories import NewTrajectory
 from service.store.engine import reading, transaction

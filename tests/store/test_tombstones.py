@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from service.domain.tombstones import Subject, TombstoneReason
+from service.domain.sn15.tombstones import Subject, TombstoneReason
 from service.store.corpus import revisions, tombstones, trajectories
 from service.store.corpus.tombstones import Word, entombed, settle
 from service.store.engine import transaction

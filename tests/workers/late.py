@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import func, select, update
 
-from service.domain.records import trajectory_key
+from service.domain.rows.records import trajectory_key
 from service.replay.recorded import ENVPACK, EpisodeItem, LegacyItem, Run
 from service.store.engine import reading, transaction
 from service.store.harvest import ledger

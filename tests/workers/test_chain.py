@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from service.domain.metagraph import REFRESH_BLOCKS, STALE_AFTER
+from service.domain.sn15.metagraph import REFRESH_BLOCKS, STALE_AFTER
 from service.source.chain.node import Chain
 from service.store.engine import reading, transaction
 from service.store.harvest import chain as stored

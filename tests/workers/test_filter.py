@@ -3,8 +3,8 @@
 import pytest
 
 from service import judging
+from service.domain.filter.structure import Verdict
 from service.domain.policy import DEFAULT_POLICIES
-from service.domain.structure import Verdict
 from service.store.corpus import verdicts
 from service.store.engine import reading
 from service.store.figures import statistics

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.domain.splits import Split
+from service.domain.rows.splits import Split
 from tests.workers.harness import Pipeline
 
 FAULTS = {
@@ -16,7 +16,7 @@ FAULTS = {
     "ingest, trajectories written and not committed": "service.store.corpus.trajectories.add@4",
     "ingest, committed and the next stage not told": "workers.pipeline.send@3:before",
     "filter, verdicts written and not committed": "service.store.corpus.verdicts.add@2",
-    "cluster, revision sealed": "service.domain.leakage.edges",
+    "cluster, revision sealed": "service.domain.leaks.leakage.edges",
     "cluster, written and not committed": "service.store.release.clusters.save",
     "assign, written and not committed": "service.store.release.pools.save",
     "snapshot, some rows written": "service.store.release.files.Draft.add@5",

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import select
 
 from service.config import Settings
-from service.domain.records import trajectory_key
+from service.domain.rows.records import trajectory_key
 from service.embedded import Services
 from service.replay.archive import read_archive
 from service.replay.faults import Faults

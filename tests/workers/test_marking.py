@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from service.config import Settings
-from service.domain.manifest import STATUS_NAME, initial_status
-from service.domain.tombstones import Subject, TombstoneReason
+from service.domain.rows.manifest import STATUS_NAME, initial_status
+from service.domain.sn15.tombstones import Subject, TombstoneReason
 from service.store.corpus import tombstones
 from service.store.corpus.tombstones import Word
 from service.store.engine import transaction

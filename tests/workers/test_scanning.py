@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from sqlalchemy import func, select
 
-from service.domain import agent_source
-from service.domain.code_scan import SCANNER_VERSION, CodeScan, Dispatch
-from service.domain.evidence import Evidence
+from service.domain.agent_code import scanner as agent_source
+from service.domain.agent_code.code_scan import SCANNER_VERSION, CodeScan, Dispatch
+from service.domain.attribution.evidence import Evidence
+from service.domain.filter.structure import Outcome
 from service.domain.policy import DEFAULT_POLICIES
-from service.domain.structure import Outcome
 from service.replay.faults import Faults
 from service.replay.server import Replay, replaying
 from service.store.corpus import code_scans, evidence, families, revisions, trajectories

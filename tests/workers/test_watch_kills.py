@@ -32,7 +32,7 @@ FAULTS = {
     "position moved and not committed": "service.store.validator.local.move@2",
     "committed, and the next file not read": "service.store.validator.local.move@3:before",
     "lines of the proxy's log written and not committed": "service.store.validator.local.add_lines",
-    "graded, and nothing written": "service.domain.grading.grade@3",
+    "graded, and nothing written": "service.domain.attribution.grading.grade@3",
     "evidence written and not committed": "service.store.corpus.evidence.revise@2",
     "noted as graded and not committed": "service.store.validator.gradings.mark_graded@4",
 }

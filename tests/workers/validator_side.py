@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 import msgspec
 from sqlalchemy import Engine, text
 
-from service.domain.evidence import Evidence
-from service.domain.judgement import Judgement
+from service.domain.attribution.evidence import Evidence
+from service.domain.sn15.judgement import Judgement
 from service.replay.recorded import Archive, EpisodeItem, LegacyItem, Run
 from service.store.corpus import trajectories
 from service.store.corpus.trajectories import NewTrajectory

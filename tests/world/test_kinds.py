@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from service.domain.code_scan import CodeScan, Dispatch, Finding, FindingKind
-from service.domain.evidence import Evidence
-from service.domain.provenance import Issuer, StructuralClass, Trust
-from service.domain.rules import SLUICE_1
-from service.domain.structure import Outcome, Verdict, judge
+from service.domain.agent_code.code_scan import CodeScan, Dispatch, Finding, FindingKind
+from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.provenance import Issuer, StructuralClass, Trust
+from service.domain.filter.rules import SLUICE_1
+from service.domain.filter.structure import Outcome, Verdict, judge
 from service.domain.trajectory import ExecutionKind, Judgement, parse
 from service.world.catalogue import generate_catalogue
 from service.world.judging import Judge

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from service.domain.scoring import Category, meets, parse_targets, price_after, score
+from service.domain.sn15.scoring import Category, meets, parse_targets, price_after, score
 from service.world.catalogue import Catalogue, generate_catalogue
 from service.world.phrasing import voucher_rules
 from service.world.problems import Problem, Relation, generate_problems, raw_problem, title_similarity

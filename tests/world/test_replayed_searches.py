@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from service.domain.evidence import Evidence
-from service.domain.provenance import attribute
-from service.domain.replaying import Replayed, replay
+from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.provenance import attribute
+from service.domain.attribution.replaying import Replayed, replay
+from service.domain.attribution.trust import Contradiction
 from service.domain.trajectory import ExecutionKind, Judgement, parse
-from service.domain.trust import Contradiction
 from service.world.catalogue import generate_catalogue
 from service.world.problems import generate_problems
 from service.world.search import Search

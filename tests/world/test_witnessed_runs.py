@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from service.domain.evidence import Evidence
-from service.domain.provenance import Provenance, StructuralClass, Trust, attribute
+from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.provenance import Provenance, StructuralClass, Trust, attribute
+from service.domain.attribution.trust import Contradiction
+from service.domain.attribution.witness import Rival, Served, Span, claims, compare
 from service.domain.trajectory import ExecutionKind, Judgement, parse
-from service.domain.trust import Contradiction
-from service.domain.witness import Rival, Served, Span, claims, compare
 from service.world.catalogue import generate_catalogue
 from service.world.problems import generate_problems
 from service.world.search import Search

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import msgspec
 from sqlalchemy.orm import Session
 
-from service.domain import pools as domain_pools
-from service.domain.leakage import Edge, EdgeKind
-from service.domain.pools import PoolPlan, PoolProblem
+from service.domain.leaks import pools as domain_pools
+from service.domain.leaks.leakage import Edge, EdgeKind
+from service.domain.leaks.pools import PoolPlan, PoolProblem
 from service.errors import ErrorCode, SluiceError
 from service.store import policies
 from service.store.engine import reading, transaction

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import msgspec
 from sqlalchemy.orm import Session
 
-from service.domain import leakage
-from service.domain.leakage import LeakPlan, ProblemFacts
-from service.domain.problems import FamilyReport, PublishedProblem, describe
-from service.domain.records import gold_kind
+from service.domain.leaks import leakage
+from service.domain.leaks.leakage import LeakPlan, ProblemFacts
+from service.domain.leaks.problems import FamilyReport, PublishedProblem, describe
+from service.domain.rows.records import gold_kind
 from service.store import policies
 from service.store.corpus import families, revisions
 from service.store.engine import reading, transaction

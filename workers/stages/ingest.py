@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from service.domain.evidence import Evidence
-from service.domain.tombstones import Subject, TombstoneReason
+from service.domain.attribution.evidence import Evidence
+from service.domain.sn15.tombstones import Subject, TombstoneReason
 from service.domain.trajectory import ExecutionKind, Judgement
 from service.errors import ErrorCode, SluiceError
 from service.source.answers import Fetched, FetchTarget, Refused, Unchanged

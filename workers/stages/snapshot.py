@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy.orm import Session
 
-from service.domain.audit import AuditReport, AuditRow, audit
-from service.domain.candidates import Candidate, candidate
-from service.domain.likeness import Behaviour, alike, behaviour
-from service.domain.manifest import Manifest, build_manifest
-from service.domain.records import build_row, row_id
-from service.domain.selection import select
-from service.domain.splits import Split, row_config
-from service.domain.structure import Outcome, Reason
+from service.domain.filter.structure import Outcome, Reason
+from service.domain.leaks.audit import AuditReport, AuditRow, audit
+from service.domain.leaks.likeness import Behaviour, alike, behaviour
+from service.domain.rows.candidates import Candidate, candidate
+from service.domain.rows.manifest import Manifest, build_manifest
+from service.domain.rows.records import build_row, row_id
+from service.domain.rows.selection import select
+from service.domain.rows.splits import Split, row_config
 from service.domain.trajectory import ExecutionKind, parse
 from service.errors import ErrorCode
 from service.store import policies

@@ -10,7 +10,7 @@ from service.api.context import Here, Reading
 from service.api.downloads import Download
 from service.api.parameters import TEXT, SnapshotId
 from service.api.routes.snapshots import published
-from service.domain.manifest import STATUS_NAME
+from service.domain.rows.manifest import STATUS_NAME
 from service.store.release.shards import sha256_of
 
 router = APIRouter(tags=["snapshots"])

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query
 
 from service.api.context import Here, Reading
 from service.api.rules_schemas import Change, Comparison, Funnel, GateCount, RuleSet, RuleSets
-from service.domain import rules
-from service.domain.rules import RULE_SETS
+from service.domain.filter import rules
+from service.domain.filter.rules import RULE_SETS
 from service.errors import ErrorCode, SluiceError
 from service.store.figures import funnels
 

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from service.api.context import Here, Reading
 from service.api.parameters import SnapshotId
 from service.api.schemas import LeftOut, SnapshotDetail, SnapshotFile, SnapshotItem, Snapshots, SnapshotStatus
-from service.domain.manifest import STATUS_NAME
+from service.domain.rows.manifest import STATUS_NAME
 from service.errors import ErrorCode, SluiceError
 from service.store.figures.summary import figures
 from service.store.models import Snapshot

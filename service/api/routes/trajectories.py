@@ -9,9 +9,9 @@ from service.api.context import Here, Reading
 from service.api.parameters import After, Limit, TrajectoryId, Wanted, WantedClass, WantedKind, WantedVerdict
 from service.api.schemas import Content, Step, TrajectoryDetail, TrajectoryItem, TrajectoryPage, Verdict
 from service.api.verdict_schemas import ExplainedVerdict
-from service.domain.evidence import Evidence
-from service.domain.explanation import explain
-from service.domain.failures import category_of
+from service.domain.attribution.evidence import Evidence
+from service.domain.filter.explanation import explain
+from service.domain.sn15.failures import category_of
 from service.domain.trajectory import ExecutionKind, parse
 from service.domain.wire.unknown_fields import unknown_names
 from service.errors import ErrorCode, SluiceError

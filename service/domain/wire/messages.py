@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from service.domain.actions import Inference
-from service.domain.replies import CLOSING, OPENING, calls_in
+from service.domain.attribution.replies import CLOSING, OPENING, calls_in
 from service.domain.wire.conversation import Said, Told, Turns
 from service.domain.wire.lenient import Defect, arguments, parsed, read, words
 

@@ -4,7 +4,7 @@ import math
 from enum import StrEnum
 from typing import Any
 
-from service.domain.metagraph import Neuron
+from service.domain.sn15.metagraph import Neuron
 from service.errors import ErrorCode, SluiceError
 
 MAX_NEURONS = 4096

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from service.config import Settings
-from service.domain.metagraph import BLOCK_SECONDS, SILENT_BLOCKS, MetagraphReading, is_silent
+from service.domain.sn15.metagraph import BLOCK_SECONDS, SILENT_BLOCKS, MetagraphReading, is_silent
 from service.errors import ErrorCode, SluiceError
 from service.source.chain.answers import (
     ChainRefusal,

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from service.domain.attribution.witness import LATEST_MS
 from service.domain.wire.envelopes import Envelope, EnvelopeDefect, EnvelopeKind
 from service.domain.wire.lenient import Defect, salvage
-from service.domain.witness import LATEST_MS
 from service.source.http.decoding import MAX_KEY_BYTES, MAX_LABEL_CHARACTERS
 from service.source.validator.followed import Line
 

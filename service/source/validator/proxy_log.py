@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 from urllib.parse import parse_qsl, urlsplit
 
-from service.domain.witness import LATEST_MS, Served
+from service.domain.attribution.witness import LATEST_MS, Served
 from service.errors import ErrorCode, SluiceError
 from service.source.validator.followed import Line
 

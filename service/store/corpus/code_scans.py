@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, exists, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from service.domain.code_scan import CodeScan
-from service.domain.evidence import Evidence
+from service.domain.agent_code.code_scan import CodeScan
+from service.domain.attribution.evidence import Evidence
 from service.store.corpus import evidence
 from service.store.corpus.evidence import Change
 from service.store.models import (

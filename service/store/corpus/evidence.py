@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.orm import Session
 
-from service.domain import evidence
+from service.domain.attribution import evidence
 from service.store.models import Evidence, Trajectory
 
 

@@ -10,8 +10,8 @@ from sqlalchemy import exists, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from service.domain.code_sketch import Sketch
-from service.domain.families import CodedAgent, Link, joined
+from service.domain.agent_code.sketch import Sketch
+from service.domain.leaks.families import CodedAgent, Link, joined
 from service.store.corpus.revisions import open_revision
 from service.store.models import AgentCode, AgentCodeScan, AgentLink, AgentVersion, ComparedAgent
 

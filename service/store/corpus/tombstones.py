@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, Select, Subquery, case, cast, func, literal, 
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session
 
-from service.domain.tombstones import Subject, TombstoneReason
+from service.domain.sn15.tombstones import Subject, TombstoneReason
 from service.store.corpus.revisions import open_revision
 from service.store.models import EvaluationRun, Tombstone, Trajectory
 

@@ -12,7 +12,7 @@ from sqlalchemy import BigInteger, any_, bindparam, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.orm import Session
 
-from service.domain.records import split_key
+from service.domain.rows.records import split_key
 from service.store.copying import copy_missing
 from service.store.corpus import evidence
 from service.store.models import Evidence, Payload, Trajectory

@@ -6,9 +6,9 @@ import msgspec
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from service.domain.pools import may_show
-from service.domain.provenance import CallProvenance, StructuralClass, Trust
-from service.domain.structure import Outcome, Reason, Verdict
+from service.domain.attribution.provenance import CallProvenance, StructuralClass, Trust
+from service.domain.filter.structure import Outcome, Reason, Verdict
+from service.domain.leaks.pools import may_show
 from service.store.corpus.verdicts import current
 from service.store.figures import trajectory_pages
 from service.store.figures.trajectory_pages import TrajectoryRow

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from service.domain.reasons import REASONS, Gate
-from service.domain.rules import RuleSet
+from service.domain.filter.reasons import REASONS, Gate
+from service.domain.filter.rules import RuleSet
 from service.store.corpus.verdicts import current
 from service.store.models import Evidence
 

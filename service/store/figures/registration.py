@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, case, literal, null
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 
-from service.domain.metagraph import INCENTIVE_BANDS, NOUGHT, STAKE_BANDS, TEMPO_BLOCKS, UNREGISTERED, Band
+from service.domain.sn15.metagraph import INCENTIVE_BANDS, NOUGHT, STAKE_BANDS, TEMPO_BLOCKS, UNREGISTERED, Band
 from service.store.models import AgentVersion, EvaluationRun, Metagraph, MetagraphNeuron
 
 _Validator = aliased(MetagraphNeuron, name="validator")

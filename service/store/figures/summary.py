@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from service.domain.commitment import CommitmentState
-from service.domain.pools import Pool
-from service.domain.structure import Outcome
+from service.domain.filter.structure import Outcome
+from service.domain.leaks.pools import Pool
+from service.domain.sn15.commitment import CommitmentState
 from service.errors import ErrorCode
 from service.store.figures import race_figures, statistics
 from service.store.figures.statistics import Dimension

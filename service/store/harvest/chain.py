@@ -8,7 +8,7 @@ from sqlalchemy import delete, exists, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from service.domain.metagraph import STALE_AFTER, MetagraphReading, Neuron
+from service.domain.sn15.metagraph import STALE_AFTER, MetagraphReading, Neuron
 from service.store.models import Metagraph, MetagraphNeuron, Race
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Table, select, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from service.domain.evidence import Evidence
+from service.domain.attribution.evidence import Evidence
 from service.domain.imports.rows import Imported
 from service.store.copying import copy_missing
 from service.store.corpus import trajectories

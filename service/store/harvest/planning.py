@@ -13,9 +13,9 @@ from sqlalchemy import ColumnElement, Select, any_, case, cast, func, literal, s
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 from sqlalchemy.orm import Session
 
-from service.domain.chances import Hint, Knowledge, ProblemKnown, Tally
-from service.domain.gains import Candidate, Standing
-from service.domain.structure import Outcome
+from service.domain.filter.structure import Outcome
+from service.domain.harvest.chances import Hint, Knowledge, ProblemKnown, Tally
+from service.domain.harvest.gains import Candidate, Standing
 from service.domain.trajectory import ExecutionKind
 from service.store.corpus import verdicts
 from service.store.corpus.tombstones import entombed

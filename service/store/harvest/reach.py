@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import Subquery, func, select
 from sqlalchemy.orm import Session
 
-from service.domain.structure import Outcome
+from service.domain.filter.structure import Outcome
 from service.store.corpus import verdicts
 from service.store.corpus.tombstones import entombed
 from service.store.harvest.ledger import OPEN_STATES

@@ -14,7 +14,7 @@ from sqlalchemy import DateTime, Text, and_, bindparam, case, column, func, or_,
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
-from service.domain.tombstones import NOT_ASKED_FOR
+from service.domain.sn15.tombstones import NOT_ASKED_FOR
 from service.domain.trajectory import Judgement
 from service.store.corpus import evidence
 from service.store.harvest.ledger import ExpectedItem

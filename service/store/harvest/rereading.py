@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from service.domain.rereading import Reading
+from service.domain.harvest.rereading import Reading
 from service.store.models import AgentVersion, EvaluationRun, Race
 
 _OF_AGENT = EvaluationRun.agent_version_id == AgentVersion.agent_version_id

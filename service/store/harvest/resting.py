@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlalchemy import Subquery, case, func, select, update
 from sqlalchemy.orm import Session
 
-from service.domain.tombstones import NOT_ASKED_FOR, RACE_CANCELLED, Subject
+from service.domain.sn15.tombstones import NOT_ASKED_FOR, RACE_CANCELLED, Subject
 from service.store.corpus.tombstones import standing
 from service.store.harvest.ledger import OPEN_STATES
 from service.store.models import EvaluationRun, LedgerItem, LedgerState, Race

@@ -11,8 +11,8 @@ from sqlalchemy import or_, select
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.orm import Session, aliased
 
-from service.domain import commitment
-from service.domain.commitment import Verification
+from service.domain.sn15 import commitment
+from service.domain.sn15.commitment import Verification
 from service.store.harvest.listings import ROWS_PER_STATEMENT, UNLISTED
 from service.store.models import Base, LeaderboardEntry, Race, RaceEntry, SeedCommitment, Suite
 

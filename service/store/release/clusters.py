@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from service.domain.provenance import Trust
+from service.domain.attribution.provenance import Trust
 from service.store.copying import copy_missing
 from service.store.corpus.verdicts import current
 from service.store.models import (

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from service.domain.manifest import (
+from service.domain.rows.manifest import (
     AUDIT_NAME,
     CARD_NAME,
     MANIFEST_NAME,
@@ -31,8 +31,8 @@ from service.domain.manifest import (
     document,
     initial_status,
 )
-from service.domain.records import Row
-from service.domain.splits import Split
+from service.domain.rows.records import Row
+from service.domain.rows.splits import Split
 from service.errors import ErrorCode, SluiceError
 from service.store.release.shards import PartWriter
 

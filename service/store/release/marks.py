@@ -9,9 +9,9 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from service.domain.marks import Mark, State, changes
-from service.domain.records import trajectory_key
-from service.domain.tombstones import TombstoneReason
+from service.domain.rows.marks import Mark, State, changes
+from service.domain.rows.records import trajectory_key
+from service.domain.sn15.tombstones import TombstoneReason
 from service.domain.trajectory import Judgement
 from service.store.corpus import evidence, tombstones
 from service.store.corpus.verdicts import current

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from service.domain.pools import Pool
+from service.domain.leaks.pools import Pool
 from service.store.copying import copy_missing
 from service.store.models import Clustering, PoolAssignment, PoolMember, Release, SnapshotRow
 

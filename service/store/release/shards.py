@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-from service.domain.manifest import FileEntry, Part, PartContents, part_folder
-from service.domain.records import Row, as_plain, row_line
+from service.domain.rows.manifest import FileEntry, Part, PartContents, part_folder
+from service.domain.rows.records import Row, as_plain, row_line
 from service.errors import ErrorCode, SluiceError
 
 ROWS_PER_GROUP = 1_000

@@ -8,7 +8,7 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from service.domain.provenance import Trust
+from service.domain.attribution.provenance import Trust
 from service.store.copying import copy_missing
 from service.store.corpus import families
 from service.store.corpus.tombstones import entombed

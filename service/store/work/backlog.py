@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from service.domain.code_scan import SCANNER_VERSION
+from service.domain.agent_code.code_scan import SCANNER_VERSION
 from service.store.corpus import code_scans, families, revisions, verdicts
 from service.store.harvest import ledger
 from service.store.models import Clustering

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from service.domain.witness import Served
+from service.domain.attribution.witness import Served
 from service.errors import ErrorCode, SluiceError
 from service.source.validator.proxy_log import LogFormat, compile_format, read
 

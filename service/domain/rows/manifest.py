@@ -1,0 +1,243 @@
+"""What a snapshot is made from, what it is called, and what it says of itself: spec, id, manifest, dataset card.
+
+Writes no files. Nothing here holds a time, a serial number or a machine's name: the same rows under the same spec have
+the same id everywhere. What is learned after publication belongs in the status, not in the manifest.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from service.domain.canonical import digest
+from service.domain.rows.candidates import SELECTION_1, SelectionPolicy
+from service.domain.rows.marks import marked
+from service.domain.rows.records import LICENCE_UNKNOWN, ROW_SCHEMA_VERSION
+from service.domain.rows.splits import Config, Split
+
+MANIFEST_VERSION = "sluice-manifest/1"
+FORMATS = ("parquet", "jsonl.zst")
+SNAPSHOT_ID = r"[0-9a-f]{64}"
+"""Pattern of an id, to be matched as a whole."""
+
+MANIFEST_NAME = "manifest.json"
+AUDIT_NAME = "audit.json"
+CARD_NAME = "README.md"
+STATUS_NAME = "status.json"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSpec:
+    """Everything but the corpus that decides which rows a snapshot holds, and how they are spelled."""
+
+    rules: str
+    """Name and version of the rule set, such as `sluice-1/1`."""
+    rules_digest: str
+    leak_plan_digest: str
+    pool_plan_digest: str
+    audit_digest: str
+    """Of the audit that the snapshot had to pass."""
+    selection: SelectionPolicy = SELECTION_1
+    configs: tuple[Config, ...] = (Config.AGENTIC, Config.UNATTRIBUTED)
+    formats: tuple[str, ...] = FORMATS
+    row_schema: str = ROW_SCHEMA_VERSION
+
+    @property
+    def digest(self) -> str:
+        """Sha256 hex of the spec, the digests of plans and rules included."""
+        return digest(self)
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """One split of one configuration."""
+
+    config: Config
+    split: Split
+
+
+class PartContents(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of one part, as far as naming and counting are concerned."""
+
+    part: Part
+    row_digests: tuple[str, ...]
+
+    @property
+    def summary(self) -> "PartSummary":
+        """How many rows there are, and the digest over them."""
+        return PartSummary(
+            config=self.part.config,
+            split=self.part.split,
+            rows=len(self.row_digests),
+            digest=rows_digest(self.row_digests),
+        )
+
+
+class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One data file of a snapshot."""
+
+    name: str
+    """Path below the snapshot's folder, with forward slashes."""
+    config: Config
+    split: Split
+    format: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class PartSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of one part and the digest over them."""
+
+    config: Config
+    split: Split
+    rows: int
+    digest: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a snapshot says of itself; `manifest.json`."""
+
+    snapshot_id: str
+    version: str = MANIFEST_VERSION
+    spec: dict[str, Any]
+    spec_digest: str
+    rows: dict[str, int]
+    """Rows per split, over all configurations."""
+    parts: tuple[PartSummary, ...]
+    files: tuple[FileEntry, ...]
+    funnel: dict[str, Any]
+    """Counts from trajectories to rows: verdict and selection reasons."""
+    audit: dict[str, Any]
+    """`ok` and the name, outcome and count of each check; `audit.json` has the examples and figures."""
+    source_races: tuple[str, ...]
+    licence: str = LICENCE_UNKNOWN
+
+
+def rows_digest(row_digests: Iterable[str]) -> str:
+    """Digest of a part: sha256 hex over the sorted digests of its rows, one a line."""
+    return hashlib.sha256("\n".join(sorted(row_digests)).encode()).hexdigest()
+
+
+def id_of(spec_digest: str, parts: Iterable[PartSummary]) -> str:
+    """Name of a snapshot: sha256 hex of its spec's digest and the digest of each part that has rows.
+
+    A manifest whose own `spec_digest` and `parts` give another id than it carries was changed.
+    """
+    rows = {f"{each.config}/{each.split}": each.digest for each in parts if each.rows}
+    return digest({"spec": spec_digest, "rows": rows})
+
+
+def snapshot_id(spec: SnapshotSpec, parts: Iterable[PartContents]) -> str:
+    """Name of the snapshot that holds these rows under a spec."""
+    return id_of(spec.digest, (each.summary for each in parts))
+
+
+def build_manifest(
+    spec: SnapshotSpec,
+    parts: Sequence[PartContents],
+    files: Sequence[FileEntry],
+    funnel: Mapping[str, Any],
+    audit: Mapping[str, Any],
+    source_races: Iterable[str],
+) -> Manifest:
+    """Put a manifest together.
+
+    Args:
+        spec: what the snapshot was made under.
+        parts: the parts that were written.
+        files: their files.
+        funnel: JSON-able counts.
+        audit: the audit report as plain JSON values, with `ok` and `checks`.
+        source_races: ids of the races that rows come from.
+    """
+    rows: dict[str, int] = defaultdict(int)
+    for each in parts:
+        rows[each.part.split.value] += len(each.row_digests)
+    checks = [{key: check[key] for key in ("name", "ok", "count")} for check in audit["checks"]]
+    return Manifest(
+        snapshot_id=snapshot_id(spec, parts),
+        spec=msgspec.json.decode(msgspec.json.encode(spec)),
+        spec_digest=spec.digest,
+        rows={split.value: rows[split.value] for split in Split},
+        parts=tuple(each.summary for each in sorted(parts, key=lambda one: one.part)),
+        files=tuple(sorted(files, key=lambda file: file.name)),
+        funnel=dict(funnel),
+        audit={"ok": audit["ok"], "checks": checks},
+        source_races=tuple(sorted(set(source_races))),
+    )
+
+
+def document(value: object) -> bytes:
+    """A value as the bytes of a published JSON document: keys sorted, indented, ending in a newline."""
+    return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n"
+
+
+def initial_status() -> dict[str, Any]:
+    """Status of a snapshot nothing has been learned about yet; `status.json` is the one file that may change."""
+    nothing: dict[str, Any] = {"contaminated_by": [], "redacted_rows": []}
+    return marked(nothing, ())
+
+
+def dataset_card(manifest: Manifest) -> str:
+    """The snapshot's `README.md`: front matter that `datasets.load_dataset` reads, then words for people."""
+    lines = ["---", f"license: {manifest.licence}", "pretty_name: SN15 shopping trajectories", "configs:"]
+    by_config: dict[Config, list[PartSummary]] = defaultdict(list)
+    for part in manifest.parts:
+        by_config[part.config].append(part)
+    for position, (config, parts) in enumerate(by_config.items()):
+        lines.append(f"- config_name: {config}")
+        lines += ["  default: true"] if position == 0 else []
+        lines.append("  data_files:")
+        for part in parts:
+            lines += [f"  - split: {part.split}", f"    path: {part_folder(config)}/{part.split}-*.parquet"]
+    table = [f"| {part.config} | {part.split} | {part.rows} |" for part in manifest.parts]
+    body = _CARD.format(
+        id=manifest.snapshot_id,
+        table="\n".join(table),
+        audit="passed" if manifest.audit["ok"] else "FAILED",
+        checks="\n".join(f"- {check['name']}: {check['count']}" for check in manifest.audit["checks"]),
+        races=len(manifest.source_races),
+        rules=manifest.spec["rules"],
+        licence=manifest.licence,
+        manifest=MANIFEST_NAME,
+        audit_file=AUDIT_NAME,
+    )
+    return "\n".join([*lines, "---", "", body])
+
+
+def part_folder(config: Config) -> str:
+    """Folder of a configuration's files, below the snapshot's."""
+    return f"data/{config}"
+
+
+_CARD = """\
+# SN15 shopping trajectories, snapshot {id}
+
+Tool-calling trajectories of agents that competed in Bittensor SN15 (ORO), judged under the rules `{rules}`, from
+{races} races. Train and eval share no leak cluster.
+
+| configuration | split | rows |
+|---|---|---|
+{table}
+
+- `agentic`: logged replies of a language model show that it issued the calls.
+- `unattributed`: the trajectory passed, but no evidence says who issued its calls.
+
+Each row holds `messages` and `tools` (JSON text) for a chat template, and columns that name its race, run, agent,
+problem, leak cluster, trust and gold knowledge. Train only on messages whose `train` is true.
+
+- The system prompt is not the one the agent used: logs keep no prompt. `prompt_source` names ours.
+- `think` says whether the assistant's words are in the logged replies (`verbatim`) or were recorded by the agent
+  (`reconstructed`). `tools_source` says whether the tool schemas are published or inferred from the calls.
+- Trust `claimed` means that logs written inside the agent's own process agree with each other; it is no proof.
+- Licence: {licence}. The source states none; trajectories were written by the agents' authors.
+
+## Audit: {audit}
+
+Faults found by each check (see `{audit_file}`; row counts, digests and the funnel are in `{manifest}`):
+
+{checks}
+"""

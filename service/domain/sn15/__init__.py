@@ -1,0 +1,1 @@
+"""What SN15 says and how it scores: judgements, failures, commitments, the metagraph. Believes none of it."""
