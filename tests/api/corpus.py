@@ -34,7 +34,7 @@ from service.store.release.clusters import MemberRow
 from service.store.release.files import FileStore
 from service.store.release.pools import PoolRow
 from service.store.release.snapshots import NewRow
-from tests.domain.rows import make_row
+from tests.domain.sample_rows import make_row
 
 NOW = datetime(2026, 5, 4, 19, 0, tzinfo=UTC)
 HOSTILE = '<script>alert("agent")</script><b>'

@@ -13,7 +13,7 @@ from service.domain.filter.structure import Outcome, Reason
 from service.domain.trajectory import DEEPEST, Defect, ExecutionKind, parse
 from service.domain.wire import legacy as legacy_wire
 from tests.domain.dialogues import agentic_run
-from tests.domain.rows import to_a_row
+from tests.domain.sample_rows import to_a_row
 from tests.hostile import nested
 
 LEGACY, ENVPACK = ExecutionKind.LEGACY, ExecutionKind.ENVPACK

@@ -14,7 +14,7 @@ from service.domain.imports.identity import MAX_PROBLEM_ID_BYTES, Naming
 from service.domain.imports.rows import Imported, read_row
 from service.domain.trajectory import LARGEST_PAYLOAD_BYTES, MOST_PARTS, Defect, ExecutionKind, parse
 from tests.domain.dialogues import agentic_run
-from tests.domain.rows import to_a_row
+from tests.domain.sample_rows import to_a_row
 from tests.hostile import hostile
 from tests.imported import as_atif, as_messages
 

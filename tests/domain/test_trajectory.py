@@ -12,7 +12,7 @@ from service.domain.filter.rules import SLUICE_1
 from service.domain.filter.structure import Reason, judge
 from service.domain.trajectory import Defect, ExecutionKind, parse, product_ids
 from tests.domain.dialogues import agentic_run
-from tests.domain.rows import to_a_row
+from tests.domain.sample_rows import to_a_row
 
 WORDS = """completion message think tool_call name parameters result extra_info timestamp proxy_calls path response
 choices usage params product_ids q interaction calls args observation query execution_time"""

@@ -22,7 +22,7 @@ from service.domain.rows.splits import Config, Split
 from service.errors import ErrorCode, SluiceError
 from service.store.release import shards
 from service.store.release.files import FileStore
-from tests.domain.rows import make_row
+from tests.domain.sample_rows import make_row
 
 SPEC = SnapshotSpec(rules="sluice-1/1", rules_digest="r", leak_plan_digest="l", pool_plan_digest="p", audit_digest="a")
 AUDIT = {"ok": True, "checks": [], "figures": {}}

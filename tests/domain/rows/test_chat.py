@@ -9,7 +9,7 @@ from service.domain.attribution.provenance import CallProvenance, Issuer, Trust
 from service.domain.rows.chat import Function, Message, ToolUse, chat_messages, render_chat
 from service.domain.rows.prompts import ToolSet, tool_set
 from service.domain.trajectory import EpisodeFeedback, ExecutionKind, Inference, Step, ToolCall, Trajectory, parse
-from tests.domain.rows import shopping_trajectory, shopping_verdict
+from tests.domain.sample_rows import shopping_trajectory, shopping_verdict
 
 
 def test_turns_of_a_shopping_trajectory():

@@ -25,7 +25,7 @@ from service.domain.rows.records import (
 from service.domain.rows.splits import Config, row_config
 from service.domain.trajectory import ExecutionKind, Inference, Trajectory, parse
 from service.tokenizer import TOKEN_COUNT_METHOD, qwen_token_counter
-from tests.domain.rows import make_row, problem, shopping_trajectory, shopping_verdict, source
+from tests.domain.sample_rows import make_row, problem, shopping_trajectory, shopping_verdict, source
 
 
 def test_a_row_says_where_it_comes_from():

@@ -18,7 +18,7 @@ from service.domain.rows.prompts import tool_set
 from service.domain.rows.splits import Config, row_config
 from service.domain.trajectory import LARGEST_PAYLOAD_BYTES, MOST_PARTS, ExecutionKind, parse
 from tests.domain.dialogues import agentic_run
-from tests.domain.rows import to_a_row
+from tests.domain.sample_rows import to_a_row
 
 PROBLEM = "4b0ec436-6595-502e-bf33-1d976750fe7b"
 DIALOGUE = json.loads(agentic_run().payload())

@@ -14,7 +14,7 @@ from service.domain.rows.minhash import resemblance, shingles, signature
 from service.domain.rows.selection import SelectionReason, points, select
 from service.domain.rows.splits import Config, Split
 from service.domain.trajectory import ExecutionKind, Step, ToolCall, Trajectory
-from tests.domain.rows import problem, shopping_trajectory, shopping_verdict
+from tests.domain.sample_rows import problem, shopping_trajectory, shopping_verdict
 
 
 def make(key: str, **changes: object) -> Candidate:
