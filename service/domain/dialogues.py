@@ -31,8 +31,8 @@ def told(steps: list[wire.Step]) -> Told:
         problem_id=next((extra.problem_id for extra in extras if extra.problem_id), None),
         query=next((storable(extra.query) for extra in extras if extra.query), None),
         steps=tuple([_step(index, step) for index, step in enumerate(steps)]),
-        inferences=tuple([_inference(line) for line in lines if "/inference/" in line.path]),
-        searches=tuple([_search(line) for line in lines if "/search/" in line.path]),
+        inferences=tuple([_inference(line) for line in lines if wire.is_inference(line.path)]),
+        searches=tuple([_search(line) for line in lines if wire.is_search(line.path)]),
         execution_seconds=next((extra.execution_time for extra in extras if extra.execution_time is not None), None),
     )
 

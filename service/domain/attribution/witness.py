@@ -107,7 +107,7 @@ def claims(payload: bytes) -> list[Claim]:
     steps = legacy_wire.decode(payload).steps
     lines = [line for step in steps if step.extra_info is not None for line in step.extra_info.proxy_calls or ()]
     lines.sort(key=lambda line: line.timestamp)
-    return [_claim(line) for line in lines if "/inference/" in line.path or "/search/" in line.path]
+    return [_claim(line) for line in lines if legacy_wire.is_inference(line.path) or legacy_wire.is_search(line.path)]
 
 
 def neighbourhoods(claimed: Iterable[Claim], rule: WitnessRule = WITNESS_1) -> list[Span]:
@@ -221,7 +221,7 @@ def _claim(line: legacy_wire.Line) -> Claim:
     if characters is None and line.response:
         characters = _characters(line.response)
     return Claim(
-        is_search="/inference/" not in line.path,
+        is_search=legacy_wire.is_search(line.path),
         path=line.path,
         end_ms=int(line.timestamp),
         arguments={name: _spelled(value) for name, value in (line.params or {}).items() if value is not None},

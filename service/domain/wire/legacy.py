@@ -140,6 +140,16 @@ Line = WireProxyCall[Any, Any]
 """With everything in them, however it was read."""
 
 
+def is_inference(path: str) -> bool:
+    """Whether a line of the log is a request to a model."""
+    return "/inference/" in path
+
+
+def is_search(path: str) -> bool:
+    """Whether it is one to the catalogue. No line is both, whatever an agent puts into its path."""
+    return "/search/" in path and not is_inference(path)
+
+
 class Dialogue(NamedTuple):
     """What could be read of a payload."""
 

@@ -153,8 +153,8 @@ def _step(step: Json, trajectory: Trajectory) -> Shape | None:
 
 def _line(line: Mapping[str, Json]) -> Shape | None:
     """The shape of one line of the log; None for a request that is neither inference nor search."""
-    if "/inference/" in line["path"]:
+    if legacy_wire.is_inference(line["path"]):
         answer = line.get("response")
         is_reply = answer is not None and legacy_wire.reply(msgspec.Raw(msgspec.json.encode(answer))) is not None
         return _INFERENCE | ({"response": _REPLY} if is_reply else {})
-    return _SEARCH if "/search/" in line["path"] else None
+    return _SEARCH if legacy_wire.is_search(line["path"]) else None

@@ -195,3 +195,17 @@ def size(call: dict[str, Any]) -> int | None:
     if "response" not in call:
         return None
     return len(json.dumps(call["response"], ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def test_claims_are_numbered_as_the_trajectory_numbers_its_log_whatever_paths_say() -> None:
+    """A path that names both is an inference to each: else one line would shift what is witnessed by one."""
+    paths = ["/inference/search/x", "/search/find_product", "/search/inference/y", "/inference/chat/completions", "/z"]
+    lines = [{"path": path, "timestamp": T + at, "status_code": 200} for at, path in enumerate(paths)]
+    payload = json.dumps([{"extra_info": {"proxy_calls": lines}}]).encode()
+    trajectory = parse(payload, ExecutionKind.LEGACY)
+    claimed = claims(payload)
+    assert [claim.end_ms for claim in claimed if claim.is_search] == [line.timestamp_ms for line in trajectory.searches]
+    assert [claim.end_ms for claim in claimed if not claim.is_search] == [
+        line.timestamp_ms for line in trajectory.inferences
+    ]
+    assert len(trajectory.searches) == 1
