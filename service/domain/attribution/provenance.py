@@ -80,6 +80,7 @@ def attribute(trajectory: Trajectory, evidence: Evidence, limits: EvidenceRule =
     ended_at: int | None = None
     for place, (one, holder) in enumerate(zip(executed, held, strict=True)):
         issuer, rule = issuer_of(one, holder, ended_at, log, code, trajectory.kind)
+        holder = holder if issuer is Issuer.MODEL else None  # what came after the end is no reply's, though one says it
         if one.call.name == TERMINATE and ended_at is None:
             ended_at = one.step.index
         calls.append(
