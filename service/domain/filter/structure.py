@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.lifting import lifting
 from service.domain.attribution.provenance import CallProvenance, Issuer, StructuralClass, Trust, attribute
 from service.domain.filter.case import Case
 from service.domain.filter.gates import OF_OUTCOME, Reason, failed
@@ -95,7 +96,21 @@ def _outcome(reasons: tuple[Reason, ...], rules: RuleSet) -> tuple[Outcome, Reas
     return Outcome.REJECTED, reasons[0]
 
 
+LIFTABLE = frozenset({StructuralClass.SUB_TASK, StructuralClass.MIXED})
+"""Classes in which code may have carried out what a model had said."""
+
+
+def _lift(case: Case) -> dict[str, Any]:
+    """How much of what code did a reply had stated, and which calls; nothing of a row that can hold none."""
+    if case.provenance.structural_class not in LIFTABLE:
+        return {}
+    found = lifting(case.trajectory, case.provenance.calls)
+    calls = [[call.step, call.call, sorted({match.inference for match in call.matches})] for call in found.calls]
+    return {"lift": found.extent.value, "lifted": calls}
+
+
 def _signals(case: Case, reasons: tuple[Reason, ...]) -> dict[str, Any]:
+    """Figures by name; `lifted` lists step, call and the replies that had stated its values."""
     trajectory, provenance = case.trajectory, case.provenance
     issuers = [call.issuer for call in provenance.calls]
     thinks = provenance.think_verbatim
@@ -111,4 +126,5 @@ def _signals(case: Case, reasons: tuple[Reason, ...]) -> dict[str, Any]:
         "dropped_replies": sum([reply.dropped for reply in trajectory.inferences]),
         "searches": len(trajectory.searches),
         "think_verbatim": [thinks.count(True), thinks.count(False)],
+        **_lift(case),
     }

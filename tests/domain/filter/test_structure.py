@@ -206,3 +206,18 @@ def test_the_rules_say_when_evidence_disagrees_and_how_an_episode_ends() -> None
     assert episode(SEARCH, ORDER, rules=strict).reason is Reason.NO_TERMINAL_ACTION
     own_fault = replace(SLUICE_1, episode_faults=())
     assert episode(SEARCH, ORDER, rules=own_fault, outcome="environment_error").reason is Reason.KEPT
+
+
+def test_a_row_whose_code_carried_out_a_plan_says_so_in_its_signals() -> None:
+    run = Run()
+    run.reply(json.dumps({"query": FIND[1]["q"], "range": FIND[1]["price"], "best": RECOMMEND[1]["product_ids"]}))
+    run.step("", FIND)
+    run.step("", RECOMMEND, TERMINATE)
+    found = verdict(run)
+    # "11" has two characters, and says nothing in that many replies: the recommendation is not lifted.
+    assert (found.structural_class, found.signals["lift"], found.signals["lifted"]) == (
+        "sub_task",
+        "part",
+        [[0, 0, [0]]],
+    )
+    assert "lift" not in verdict(agentic_run()).signals
