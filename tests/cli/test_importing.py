@@ -241,6 +241,20 @@ def test_what_the_validators_own_logs_hold_is_not_imported(engine: Engine, tmp_p
     assert {error.excerpt for error in account.errors} == {""}
 
 
+def test_nor_what_they_hold_spelled_otherwise(engine: Engine, tmp_path: Path) -> None:
+    own, now = json.dumps(envelope(1)).encode(), datetime.now(UTC)
+    problem_id = envelope(1)["problem_id"]
+    line = NewEnvelope(
+        "run", problem_id, "sandbox", 0, hashlib.sha256(own).hexdigest(), own, len(own), None, [], now, now
+    )
+    with transaction(engine) as session:
+        local.add_envelopes(session, [line], now)
+    tight = json.dumps(dict(reversed(envelope(1).items())), separators=(",", ":")).encode()
+    other = {**envelope(1), "dialogue": DIALOGUE[:-1]}
+    account = take(engine, write(tmp_path / "output.jsonl", tight, other))
+    assert account.counts() == {"stored": 1, "present": 0, "local": 1}
+
+
 def test_a_dry_run_counts_the_same(engine: Engine, tmp_path: Path) -> None:
     path = write(tmp_path / "rows.jsonl", *map(chat, range(5)), chat(2), b"{")
     dry = check(path, None, NOBODY, Event())

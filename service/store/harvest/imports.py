@@ -8,13 +8,16 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
+import zstandard
 from psycopg.types.json import Jsonb
 from sqlalchemy import Table, select, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from service.domain.attribution.evidence import Evidence
+from service.domain.canonical import digest
 from service.domain.imports.rows import Imported
+from service.domain.wire.lenient import salvage
 from service.store.copying import copy_missing
 from service.store.corpus import trajectories
 from service.store.corpus.trajectories import NewTrajectory
@@ -95,9 +98,30 @@ def _add(session: Session, rows: Sequence[Imported], now: datetime) -> Added:
 
 
 def _local(session: Session, rows: Sequence[Imported]) -> frozenset[str]:
+    """Runs of rows that stand in the validator's own logs: as the same line, or as the same dialogue spelled anew."""
     lines = {row.line_sha256: row.eval_run_id for row in rows}
     known = session.scalars(select(LocalEnvelope.line_sha256).where(LocalEnvelope.line_sha256.in_(lines)))
-    return frozenset(lines[line_sha256] for line_sha256 in known)
+    found = {lines[line_sha256] for line_sha256 in known}
+    about = LocalEnvelope.problem_id.in_({row.problem_id for row in rows}) & LocalEnvelope.zstd.is_not(None)
+    local = {
+        (problem_id, said)
+        for problem_id, packed in session.execute(select(LocalEnvelope.problem_id, LocalEnvelope.zstd).where(about))
+        if packed and (said := _dialogue_digest(zstandard.decompress(packed), in_envelope=True)) is not None
+    }
+    if local:
+        found |= {row.eval_run_id for row in rows if (row.problem_id, _dialogue_digest(row.payload)) in local}
+    return frozenset(found)
+
+
+def _dialogue_digest(line: bytes, *, in_envelope: bool = False) -> str | None:
+    """Of a dialogue however it is spelled; None where there is none that can be told apart."""
+    value = salvage(line).value
+    if in_envelope:
+        value = value.get("dialogue") if isinstance(value, dict) else None
+    try:
+        return digest(value) if isinstance(value, list) and value else None
+    except (RecursionError, ValueError, TypeError):
+        return None
 
 
 def _has_item_key() -> Any:
