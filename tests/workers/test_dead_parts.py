@@ -16,7 +16,7 @@ from service.replay.server import Replay
 from service.source.oro.reader import LINK_PATIENCE
 from service.store.engine import reading
 from service.store.harvest import ledger, walks
-from service.store.models import AgentVersion, LedgerItem, Tombstone
+from service.store.models import AgentVersion, LedgerItem, Race, Tombstone
 from tests.workers import late
 from tests.workers.test_ledger_rules import let_time_pass
 from workers.context import Context
@@ -66,10 +66,26 @@ def test_a_page_that_is_always_faulty_breaks_two_walks_and_no_more(
     walk(context)
     with reading(context.engine) as session:
         assert ledger.counts(session)
-    # All pages were there, so that the next fault is waited for again.
-    replay.faults.add(Fault(r"/suites/\d+/problems", times=OFTEN, status=500))
-    with pytest.raises(SluiceError):
+    # All pages were there, so that the next fault is waited for again, however often one comes and goes.
+    for _ in range(LINK_PATIENCE + 1):
+        replay.faults.add(Fault(r"/suites/\d+/problems", times=OFTEN, status=500))
+        with pytest.raises(SluiceError):
+            walk(context)
+        replay.faults.clear()
         walk(context)
+
+
+def test_races_beside_one_whose_page_is_dead_are_harvested(context: Context, replay: Replay) -> None:
+    context.source._calls._backoff_seconds = 0.01
+    dead, *others = sorted(replay.archive.races)
+    replay.faults.add(Fault(f"/races/{dead}$", times=OFTEN, status=500))
+    for _ in range(LINK_PATIENCE):
+        with pytest.raises(SluiceError):
+            walk(context)
+    walk(context)
+    with reading(context.engine) as session:
+        listed = set(session.scalars(select(Race.race_id).where(Race.is_complete)))
+    assert set(others) & listed
 
 
 @pytest.mark.parametrize(

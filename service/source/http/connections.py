@@ -198,9 +198,18 @@ class Connections:
         """
         origin, target = _spelled(url)
         connection = self._take(origin, public_only)
-        is_whole = False
+        is_rested, is_whole = connection.sock is not None, False
+        asked = (method, target, body, {**self._headers, **(headers or {})})
         try:
-            raw, response = self._exchange(connection, method, target, body, {**self._headers, **(headers or {})})
+            try:
+                raw, response = self._exchange(connection, *asked)
+            except NotAnswered as gone:
+                if not is_rested or gone.reason is not Refusal.TRUNCATED:
+                    raise
+                # The other side closed it while it rested, and the news came after we had looked.
+                connection.close()
+                connection = self._open(origin, public_only)
+                raw, response = self._exchange(connection, *asked)
             with closing(response):
                 yield Response(response.status, response.head, response, raw)
                 is_whole = response.isclosed() and not response.will_close
@@ -234,6 +243,9 @@ class Connections:
             if found.since > oldest and not _has_news(found.connection.sock):
                 return found.connection
             found.connection.close()
+        return self._open(origin, public_only)
+
+    def _open(self, origin: Origin, public_only: bool) -> _Plain:
         connection = self._new(origin)
         connection.public_only = public_only
         return connection

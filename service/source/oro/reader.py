@@ -74,10 +74,10 @@ class Reader:
             if not refused.reason.terminal:
                 if refused.reason not in FAULTS_OF_A_PAGE:
                     raise
-                self._is_faulty = True
                 if self._broken < LINK_PATIENCE:
                     self._broken += 1
                     raise
+                self._is_faulty = True
             self._oddities.note(Oddity.DEAD_LINK, path)
             return Row()
 
