@@ -42,7 +42,7 @@ def judge_batch(engine: Engine, ids: Sequence[int], rules: RuleSet, count_tokens
         judged = [_judge(item, rules, count_tokens) for item in verdicts.load_unjudged(session, ids, rules.digest)]
     if not judged:
         return 0
-    with transaction(engine) as session:
+    with transaction(engine, is_derived=True) as session:
         policies.record(session, "rules", rules.name, rules.digest, msgspec.to_builtins(rules))
         return verdicts.add(session, rules.digest, judged)
 

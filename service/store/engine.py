@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 from psycopg.errors import ProgramLimitExceeded
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.orm import Session
 
@@ -50,9 +50,17 @@ def is_about_values(fault: DBAPIError) -> bool:
 
 
 @contextmanager
-def transaction(engine: Engine) -> Iterator[Session]:
-    """One transaction: committed when the block ends, rolled back when it raises."""
+def transaction(engine: Engine, *, is_derived: bool = False) -> Iterator[Session]:
+    """One transaction: committed when the block ends, rolled back when it raises.
+
+    Args:
+        engine: the database.
+        is_derived: all that is written follows from what is stored and is made again if it is lost, so that the commit
+            need not wait for the disk. Whatever is committed later and rests on it waits for both.
+    """
     with Session(engine, expire_on_commit=False) as session, session.begin():
+        if is_derived:
+            session.execute(text("SET LOCAL synchronous_commit TO off"))
         yield session
 
 
