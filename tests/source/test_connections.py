@@ -3,12 +3,12 @@
 import gzip
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from pathlib import Path
 
 import pytest
+import trustme
 
 from service.source.http.calls import open_client
 from service.source.http.connections import MAX_IDLE, Connections, NotAnswered
@@ -166,26 +166,10 @@ def test_nobody_in_a_private_network_is_asked_unless_expected() -> None:
 
 
 def test_a_certificate_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2"]
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-keyout",
-        str(key),
-        "-out",
-        str(certificate),
-    ]
-    try:
-        subprocess.run([*command, *subject], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("no openssl on the PATH")
+    authority, vouched = trustme.CA(), tmp_path / "authority.pem"
+    authority.cert_pem.write_to_path(str(vouched))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    authority.issue_cert("localhost").configure_cert(context)
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -205,6 +189,6 @@ def test_a_certificate_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
             with pytest.raises(NotAnswered) as refused:
                 get(client, url)
             assert refused.value.reason is Refusal.UNREACHABLE
-            client._tls_context().load_verify_locations(certificate)
+            client._tls_context().load_verify_locations(vouched)
             assert get(client, url) == BODY
         thread.join(5)
