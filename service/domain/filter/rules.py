@@ -4,8 +4,6 @@ Not code: a rule set only holds the order of the gates, numbers and names; `gate
 a change of what a gate or an attribution means, is a new version. What each field means for people is in `wording`.
 """
 
-from collections.abc import Mapping
-
 import msgspec
 
 from service.domain import canonical
@@ -136,9 +134,3 @@ PAPER_2606_10064 = RuleSet(
 """The reasoning gate, the five hard rejects and the agentic class of arXiv 2606.10064, as far as it states them."""
 
 RULE_SETS: dict[str, RuleSet] = {rules.name: rules for rules in (SLUICE_1, PAPER_2606_10064)}
-
-FORMER: Mapping[str, str] = {
-    "92913921be9e668523179af6507b20eef44a0171c59ee35456125b4368d99fbf": "sluice-1/1",
-    "b3a91dc6bac254a5d462dbbf49cfda6b21b4824613a85576fdc9dfb51e422619": "paper-2606.10064/1",
-}
-"""Digests of versions that shipped before: their verdicts keep a name. Their bodies are where they were used."""
