@@ -19,7 +19,7 @@ from service.domain.wire import envpack as envpack_wire
 from service.domain.wire import legacy as legacy_wire
 from service.domain.wire import messages as messages_wire
 from service.domain.wire.conversation import Told
-from service.domain.wire.lenient import Defect, storable
+from service.domain.wire.lenient import Defect, is_deeper, storable
 
 __all__ = [
     "TOOLS",
@@ -107,7 +107,7 @@ def parse(payload: bytes, kind: ExecutionKind) -> Trajectory:
     parts = log_lines + sum(1 + len(step.calls) for step in trajectory.steps)
     if parts > MOST_PARTS or Defect.OVERSIZED in trajectory.defects:
         return Trajectory(kind=kind, defects=(Defect.OVERSIZED,))
-    if not is_shallow and any(_deeper(value, DEEPEST) for value in _free_values(trajectory)):
+    if not is_shallow and any(is_deeper(value, DEEPEST) for value in _free_values(trajectory)):
         return Trajectory(kind=kind, defects=(Defect.TOO_DEEP,))
     return trajectory
 
@@ -122,16 +122,6 @@ def _free_values(trajectory: Trajectory) -> Iterator[Any]:
             yield native.arguments
     for search in trajectory.searches:
         yield search.params
-
-
-def _deeper(value: Any, levels: int) -> bool:
-    """Whether lists and objects nest more than so many levels."""
-    if not isinstance(value, dict | list):
-        return False
-    if levels == 0:
-        return True
-    inner = value.values() if isinstance(value, dict) else value
-    return any(_deeper(item, levels - 1) for item in inner)
 
 
 def _from_dialogue(said: dialogues.Told, defects: tuple[Defect, ...]) -> Trajectory:

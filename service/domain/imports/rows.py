@@ -61,7 +61,7 @@ def read_row(line: bytes, wanted: Format | None, naming: Naming) -> Imported | R
         return Refused(RowFault.NOT_JSON)
     if not isinstance(value, dict):
         return Refused(RowFault.NOT_AN_OBJECT)
-    if _deeper_than(value, DEEPEST_ROW):
+    if lenient.is_deeper(value, DEEPEST_ROW):
         return Refused(RowFault.TOO_DEEP)
     found = format_of(value)
     if found is None:
@@ -112,7 +112,7 @@ def _document(row: dict[str, Any]) -> dict[str, Any] | None:
     if "atif_json" not in row:
         return row
     value = lenient.parsed(row["atif_json"])
-    return value if isinstance(value, dict) and not _deeper_than(value, DEEPEST_ROW) else None
+    return value if isinstance(value, dict) and not lenient.is_deeper(value, DEEPEST_ROW) else None
 
 
 def _dialogue(line: bytes, row: dict[str, Any]) -> bytes | None:
@@ -195,21 +195,6 @@ def _spelled(value: Any) -> bytes | None:
         return msgspec.json.encode(value, order="sorted")
     except (UnicodeError, RecursionError, OverflowError, ValueError, TypeError):
         return None
-
-
-def _deeper_than(value: Any, levels: int) -> bool:
-    layer = [value]
-    for _ in range(levels):
-        layer = [child for parent in layer for child in _children(parent)]
-        if not layer:
-            return False
-    return True
-
-
-def _children(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return [child for child in value.values() if isinstance(child, dict | list)]
-    return [child for child in value if isinstance(child, dict | list)]
 
 
 def _label(value: Any) -> str | None:

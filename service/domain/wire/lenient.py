@@ -146,3 +146,14 @@ def parsed(value: Any) -> Any:
 def storable(text: str) -> str:
     """Text that a database can hold: JSON may name the character NUL, PostgreSQL may not."""
     return text.replace("\0", "\ufffd") if "\0" in text else text
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects nest more than so many levels. Recurses into none of them."""
+    layer = [value] if isinstance(value, dict | list) else []
+    for _ in range(levels):
+        inner = [part for each in layer for part in (each.values() if isinstance(each, dict) else each)]
+        layer = [part for part in inner if isinstance(part, dict | list)]
+        if not layer:
+            return False
+    return bool(layer)

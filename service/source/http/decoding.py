@@ -13,6 +13,8 @@ from typing import Any
 
 import orjson
 
+from service.domain.imports.identity import PREFIX
+
 MAX_DEPTH = 100
 """Listings nest a handful of levels; what is deeper was made to hurt."""
 MAX_KEY_BYTES = 500
@@ -20,8 +22,6 @@ MAX_KEY_BYTES = 500
 MAX_LABEL_CHARACTERS = 200
 MAX_COUNT = 2**31 - 1
 """What a column of integers holds."""
-IMPORTED = "import:"
-"""How the ids begin that imports give: no source may name them."""
 YEARS = range(1970, 2200)
 """A time outside them is a mistake, and near the ends of the calendar some clocks cannot tell it."""
 MAX_DETAIL_LEVELS = 32
@@ -117,7 +117,7 @@ def key(value: str, name: str) -> str:
     Raises:
         Malformed: it is not.
     """
-    if value.startswith(IMPORTED):
+    if value.startswith(PREFIX):
         raise Malformed(f"{name} names an import")
     if len(value.encode("utf-8", "replace")) > MAX_KEY_BYTES:
         raise Malformed(f"{name} too long")
