@@ -5,7 +5,7 @@ import logging
 from service.domain.rows.manifest import STATUS_NAME
 from service.domain.rows.marks import MARKED, marked
 from service.store.engine import reading, transaction
-from service.store.release import marks
+from service.store.release import benchmark_contacts, marks
 from workers.context import Context
 
 log = logging.getLogger(__name__)
@@ -26,14 +26,16 @@ def _mark(snapshot_id: str, context: Context) -> bool:
     """Mark one snapshot while no one else does, so that the last to write knows most; whether its status changed."""
     with transaction(context.engine) as session:
         marks.lock(session, snapshot_id)
-        known = marks.late_known(session)
+        known, contacts = marks.late_known(session), marks.contacts_known(session)
         present = context.files.document(snapshot_id, STATUS_NAME)
-        status = marked(present, marks.of_snapshot(session, snapshot_id))
+        touching = benchmark_contacts.of_snapshot(session, snapshot_id)
+        status = marked(present, marks.of_snapshot(session, snapshot_id), touching)
         is_new = status != present
         if is_new:
             context.files.set_status(snapshot_id, status)
-        marks.record(session, snapshot_id, known)
+        marks.record(session, snapshot_id, known, contacts)
     if is_new and status["state"] == MARKED:
         rows = {reason: found["rows"] for reason, found in status["marks"].items()}
-        log.warning("snapshot %s holds rows that SN15 has changed its word on: %s", snapshot_id, rows)
+        public = [found["benchmark"] for found in status["contaminated_by"]]
+        log.warning("snapshot %s: rows SN15 has changed its word on: %s; touches: %s", snapshot_id, rows, public)
     return is_new

@@ -12,7 +12,7 @@ from service.api import dashboard, errors
 from service.api.context import Context
 from service.api.guard import Guard
 from service.api.parameters import refuse_unknown
-from service.api.routes import coverage, files, health, races, rules, snapshots, stats, trajectories
+from service.api.routes import benchmarks, coverage, files, health, races, rules, snapshots, stats, trajectories
 from service.api.schemas import Fault
 from service.config import Settings
 from service.domain.policy import DEFAULT_POLICIES, Policies
@@ -44,12 +44,12 @@ def build_api(engine: Engine, settings: Settings, policies: Policies = DEFAULT_P
     )
     app.state.context = Context(engine=engine, settings=settings, policies=policies)
     errors.install(app)
-    for module in (stats, coverage, races, rules, trajectories, snapshots):
+    for module in (stats, coverage, races, rules, trajectories, snapshots, benchmarks):
         app.include_router(module.router, responses=PROBLEM, dependencies=[Depends(refuse_unknown)])
     for module in (files, health):
         app.include_router(module.router, responses=PROBLEM)
     dashboard.install(app)
-    for module in (stats, coverage, races, rules, trajectories, snapshots, files, health, dashboard):
+    for module in (stats, coverage, races, rules, trajectories, snapshots, benchmarks, files, health, dashboard):
         _answer_head(app, module.router)
     app.openapi = lambda: document(app)  # type: ignore[method-assign]
     return app

@@ -264,6 +264,25 @@ class RowMarks(Wire):
     trajectory_keys: list[str]
 
 
+class ContactRows(Wire):
+    """Rows of one split whose problems share a leak cluster with an item of a benchmark."""
+
+    rows: int
+    direct: int
+    """Rows whose problem touches an item itself."""
+    trajectory_keys: list[str]
+
+
+class SnapshotContacts(Wire):
+    """A benchmark registered since, that rows of the snapshot touch."""
+
+    benchmark: str
+    policy: str
+    since: datetime
+    """When the benchmark was registered."""
+    splits: dict[str, ContactRows]
+
+
 class SnapshotStatus(Wire):
     """What has been learned about a snapshot since it was published."""
 
@@ -274,7 +293,7 @@ class SnapshotStatus(Wire):
     marks: dict[str, RowMarks] = {}
     """Rows by reason: SN15 no longer counts them, or says otherwise of them than when the snapshot was made."""
     invalidated_runs: list[str]
-    contaminated_by: list[str]
+    contaminated_by: list[SnapshotContacts]
     redacted_rows: list[str]
 
 

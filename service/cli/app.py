@@ -25,6 +25,7 @@ NAMES = (
     "pull",
     "doctor",
     "snapshot",
+    "benchmark",
     "import",
 )
 """Commands in the order of the help; each is the module of its name, apart from those below."""

@@ -11,10 +11,12 @@ import zstandard
 from sqlalchemy import Engine
 
 from service.domain.leaks.audit import AuditReport, AuditRow, Check, audit
+from service.domain.leaks.contact_audit import with_contacts
 from service.domain.policy import DEFAULT_POLICIES
 from service.domain.rows.manifest import FileEntry, Manifest, id_of, rows_digest
 from service.store.engine import reading
-from service.store.release.auditing import KnownAnswers, known_answers
+from service.store.release import benchmarks
+from service.store.release.auditing import KnownAnswers, known_answers, known_benchmarks
 from service.store.release.files import FileStore
 from service.store.release.shards import sha256_of
 
@@ -45,6 +47,7 @@ def reaudit(engine: Engine, files: FileStore, snapshot_id: str) -> AuditReport:
     manifest = files.manifest(snapshot_id)
     with reading(engine) as session:
         known = known_answers(session, snapshot_id)
+        public = benchmarks.public_items(known_benchmarks(session, snapshot_id))
     damaged = [entry.name for entry in manifest.files if not _is_intact(files.path(snapshot_id, entry.name), entry)]
     rows: list[AuditRow] = []
     digests: dict[str, list[str]] = defaultdict(list)
@@ -53,7 +56,8 @@ def reaudit(engine: Engine, files: FileStore, snapshot_id: str) -> AuditReport:
             for line in _lines(files.path(snapshot_id, entry.name)):
                 digests[f"{entry.config}/{entry.split}"].append(hashlib.sha256(line).hexdigest())
                 rows.append(_audit_row(line, entry.split, known))
-    report = audit(rows, DEFAULT_POLICIES.audit)
+    plan = DEFAULT_POLICIES.audit
+    report = with_contacts(audit(rows, plan), rows, public, plan.texts)
     checks = (
         _check("file_digests", damaged),
         _check("row_digests", _wrong_parts(manifest, digests)),

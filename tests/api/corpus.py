@@ -8,6 +8,13 @@ import msgspec
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
+from service.domain.leaks.benchmarks import (
+    Benchmark,
+    BenchmarkItem,
+    BenchmarkPolicy,
+    benchmarks_digest,
+    contacts_digest,
+)
 from service.domain.policy import DEFAULT_POLICIES
 from service.domain.rows.manifest import Manifest, SnapshotSpec, build_manifest
 from service.domain.rows.records import Row
@@ -29,7 +36,7 @@ from service.store.models import (
     Snapshot,
     Trajectory,
 )
-from service.store.release import clusters, pools, snapshots
+from service.store.release import benchmarks, clusters, pools, snapshots
 from service.store.release.clusters import MemberRow
 from service.store.release.files import FileStore
 from service.store.release.pools import PoolRow
@@ -53,6 +60,7 @@ FUNNEL = {
 }
 """As the release stage stores it: of eleven kept trajectories two are in reserve, three were left out in selection."""
 SECRET_QUERY = "the query of a held-out problem"
+BENCHMARK = "published-questions"
 
 
 def payload(query: str) -> bytes:
@@ -205,6 +213,8 @@ def add_pools(session: Session) -> int:
         plan_digest="leaks-digest",
         rules_digest=RULES,
         facts_known=1,
+        benchmarks_digest=benchmarks_digest([]),
+        contacts_digest=contacts_digest(benchmarks_digest([]), [], {}),
         members=[MemberRow(name, name, SECRET_QUERY, True, "gold-known", [], [f"gold-{name}"]) for name in POOLS],
         edges=[],
     )
@@ -264,4 +274,6 @@ def fill(engine: Engine, folder: Path) -> str:
     with transaction(engine) as session:
         add_harvest(session)
         add_verdicts(session)
+        items = (BenchmarkItem(1, SECRET_QUERY, ("gold-p-eval",)),)
+        benchmarks.register(session, Benchmark(BENCHMARK, BenchmarkPolicy.DECLARED_PUBLIC, items))
         return publish(session, FileStore(folder), add_pools(session))

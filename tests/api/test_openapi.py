@@ -20,6 +20,7 @@ from starlette.testclient import TestClient
 from service.api import create_app
 from service.api.app import build_api
 from service.config import Settings
+from tests.api import corpus
 from tests.api.conftest import Service
 
 KEPT = Path(__file__).parents[2] / "docs" / "openapi.json"
@@ -69,7 +70,12 @@ def test_whatever_is_asked_the_answer_fits_the_document(api_schema: OpenApiSchem
 
 @pytest.mark.parametrize("path", OPERATIONS)
 def test_answers_about_real_rows_fit_the_document(api_schema: OpenApiSchema, service: Service, path: str):
-    names = {"snapshot_id": service.snapshot_id, "trajectory_id": 1, "name": "audit.json"}
+    names = {
+        "snapshot_id": service.snapshot_id,
+        "trajectory_id": 1,
+        "name": "audit.json",
+        "benchmark": corpus.BENCHMARK,
+    }
     wanted = {name: value for name, value in names.items() if f"{{{name}}}" in path}
     query = {"before": "sluice-1", "after": "paper-2606.10064"} if path == "/v1/rules/compare" else {}
     case = api_schema[path]["GET"].Case(path_parameters=wanted, query=query)

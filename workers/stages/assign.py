@@ -6,13 +6,14 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from service.domain.leaks import pools as domain_pools
+from service.domain.leaks.benchmarks import excluded_clusters
 from service.domain.leaks.leakage import Edge, EdgeKind
 from service.domain.leaks.pools import PoolPlan, PoolProblem
 from service.errors import ErrorCode, SluiceError
 from service.store import policies
 from service.store.engine import reading, transaction
 from service.store.models import Clustering
-from service.store.release import clusters, pools
+from service.store.release import benchmarks, clusters, pools
 from service.store.release.pools import PoolRow
 from service.store.work import leases
 from service.store.work.leases import LeaseName
@@ -55,13 +56,19 @@ def _assign(session: Session, clustering: Clustering, plan: PoolPlan) -> list[Po
     categories = clusters.categories(session)
     suspects = clusters.edges(session, clustering.clustering_id, EdgeKind.SUSPECT)
     history = pools.history(session)
+    public = benchmarks.load(session, benchmarks.of_clustering(session, clustering.clustering_id))
+    items = benchmarks.cluster_of_items(public, benchmarks.members(session, clustering.clustering_id))
     assigned = domain_pools.assign(
         [PoolProblem(problem_id, categories[problem_id]) for problem_id in members],
-        {problem_id: member.cluster_id for problem_id, member in members.items()},
-        [Edge(row.problem_a, row.problem_b, EdgeKind(row.kind), row.evidence) for row in suspects],
+        {problem_id: member.cluster_id for problem_id, member in members.items()} | items,
+        [
+            *(Edge(row.problem_a, row.problem_b, EdgeKind(row.kind), row.evidence) for row in suspects),
+            *benchmarks.suspicions(session, clustering.clustering_id),
+        ],
         history.published_train,
         plan,
         history.former,
         history.quarantined,
+        excluded_clusters(public, items),
     )
     return [PoolRow(one.problem_id, one.draw, one.pool, one.reason) for one in assigned]

@@ -9,7 +9,9 @@ from sqlalchemy.orm import Session
 
 from service.domain.filter.structure import Outcome, Reason
 from service.domain.leaks.audit import AuditReport, AuditRow, audit
+from service.domain.leaks.contact_audit import with_contacts
 from service.domain.leaks.likeness import Behaviour, alike, behaviour
+from service.domain.leaks.pools import Pool, PoolReason
 from service.domain.rows.candidates import Candidate, candidate
 from service.domain.rows.manifest import Manifest, build_manifest
 from service.domain.rows.records import build_row, row_id
@@ -20,7 +22,8 @@ from service.errors import ErrorCode
 from service.store import policies
 from service.store.engine import reading, transaction
 from service.store.models import Snapshot
-from service.store.release import pools, snapshots
+from service.store.release import benchmarks, pools, snapshots
+from service.store.release.benchmarks import public_items
 from service.store.release.files import Draft
 from service.store.release.pools import Undecided
 from service.store.release.snapshots import NewRow, Scope
@@ -68,11 +71,14 @@ def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
 
 def _choose(session: Session, context: Context, scope: Scope) -> Choice:
     by_pool: Counter[str] = Counter()
+    quarantined: Counter[str] = Counter()
     ids: dict[str, int] = {}
     candidates: list[Candidate] = []
     did: list[Behaviour] = []
     for row in snapshots.judged(session, scope, Outcome.KEPT):
         by_pool[row.pool] += 1
+        if row.pool == Pool.QUARANTINED:
+            quarantined[row.pool_reason] += 1
         if row.pool in set(Split):
             ids[stored.key(row)] = row.trajectory_id
             trajectory = parse(row.payload, ExecutionKind(row.kind))
@@ -95,6 +101,7 @@ def _choose(session: Session, context: Context, scope: Scope) -> Choice:
         "trajectories": sum(verdicts.values()),
         "verdicts": dict(sorted(verdicts.items())),
         "pools": dict(sorted(by_pool.items())),
+        "quarantined": dict(sorted(quarantined.items())),
         "selection": selection.counts,
         "rows": len(selection.chosen),
     }
@@ -116,7 +123,9 @@ def _write(session: Session, context: Context, scope: Scope, choice: Choice, dra
         if row.race_id is not None:
             races.add(row.race_id)
     contents = draft.finish()
-    report = audit(audited, context.policies.audit)
+    plan = context.policies.audit
+    public = benchmarks.load(session, benchmarks.of_clustering(session, scope.clustering_id))
+    report = with_contacts(audit(audited, plan), audited, public_items(public), plan.texts)
     manifest = build_manifest(
         context.policies.spec, contents.parts, contents.files, choice.funnel, report.to_json(), races
     )
@@ -130,6 +139,10 @@ def refusal(manifest: Manifest, report: AuditReport) -> dict[str, Any] | None:
     if empty:
         kept = funnel["verdicts"].get(Reason.KEPT, 0)
         cause = f"{funnel['trajectories']} trajectories, {kept} kept, by pool {funnel['pools'] or 'none'}"
+        excluded = funnel["quarantined"].get(PoolReason.BENCHMARK, 0)
+        if excluded:
+            names = [name for name, told in report.figures["benchmarks"].items() if told["excluded_from_train"]]
+            cause += f", {excluded} kept out of train by the benchmarks {', '.join(names)}"
         message = f"no rows in {' and '.join(empty)}: {cause}, left out in selection {funnel['selection'] or 'none'}"
         return {"code": ErrorCode.EMPTY_SPLIT, "message": message, "funnel": funnel}
     if not report.ok:

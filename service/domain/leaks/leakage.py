@@ -14,6 +14,7 @@ from service.domain.canonical import digest
 from service.domain.leaks.families import FAMILIES_1, FamilyRule
 from service.domain.leaks.near_pairs import near_pairs
 from service.domain.leaks.queries import QueryRule, normalise
+from service.errors import ErrorCode, SluiceError
 
 
 class EdgeKind(StrEnum):
@@ -47,7 +48,7 @@ class ProblemFacts:
 
 
 class Edge(NamedTuple):
-    """Two problems (a < b) and why they are tied."""
+    """Two problems (a < b), or a problem and an item of a benchmark, and why they are tied."""
 
     a: str
     b: str
@@ -82,37 +83,60 @@ class LeakPlan:
 LEAK_1 = LeakPlan()
 
 
-def edges(problems: Sequence[ProblemFacts], plan: LeakPlan) -> list[Edge]:
-    """Draw all edges between the problems, sorted; independent of the order of `problems`.
+def edges(problems: Sequence[ProblemFacts], plan: LeakPlan, items: Sequence[ProblemFacts] = ()) -> list[Edge]:
+    """Draw all edges between the problems, sorted; independent of the order of `problems` and of `items`.
 
     Edges of one cause are a star around its smallest problem id, not all pairs: enough for `clusters`, and for
     `pools`, which reads suspect edges by what they share. Adding problems never takes two apart that were joined.
+
+    Args:
+        problems: what may become rows.
+        plan: the numbers.
+        items: what public benchmarks hold, as facts. They join problems like a problem would, and take away no edge
+            between problems.
+
+    Raises:
+        SluiceError: BAD_INPUT for an item with the id of a problem.
     """
-    drawn = chain(_product_edges(problems), _task_edges(problems), _query_edges(problems, plan.queries))
+    named = frozenset(item.problem_id for item in items)
+    taken = sorted(named.intersection(facts.problem_id for facts in problems))
+    if taken:
+        raise SluiceError(ErrorCode.BAD_INPUT, f"an item of a benchmark has the id of a problem: {taken[0]}")
+    nodes = [*problems, *items]
+    drawn = chain(_product_edges(problems, items), _task_edges(problems), _query_edges(nodes, named, plan.queries))
     return sorted(set(drawn))
 
 
-def clusters(edges: Iterable[Edge], problem_ids: Iterable[str]) -> dict[str, str]:
-    """Problem id -> cluster id, the smallest problem id of its component. Suspect edges join nothing.
+def clusters(edges: Iterable[Edge], problem_ids: Iterable[str], item_ids: Iterable[str] = ()) -> dict[str, str]:
+    """Problem or item id -> cluster id, the smallest problem id of its component. Suspect edges join nothing.
 
-    Independent of the order and repetition of both arguments.
+    A component without a problem is called by its smallest item. Independent of the order and repetition of all
+    arguments.
 
     Raises:
-        KeyError: an edge names a problem that is not among `problem_ids`.
+        KeyError: an edge names what is not among the ids.
     """
-    parent = {problem_id: problem_id for problem_id in problem_ids}
+    items = frozenset(item_ids)
+    parent = {node: node for node in chain(problem_ids, items)}
 
-    def root(problem_id: str) -> str:
-        while parent[problem_id] != problem_id:
-            parent[problem_id] = parent[parent[problem_id]]
-            problem_id = parent[problem_id]
-        return problem_id
+    def root(node: str) -> str:
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
 
     for edge in edges:
         if edge.kind is not EdgeKind.SUSPECT:
-            low, high = sorted((root(edge.a), root(edge.b)))
-            parent[high] = low
-    return {problem_id: root(problem_id) for problem_id in sorted(parent)}
+            ends = {root(edge.a), root(edge.b)}
+            hub = _hub(ends, items)
+            for end in ends:
+                parent[end] = hub
+    return {node: root(node) for node in sorted(parent)}
+
+
+def _hub(ids: Iterable[str], items: frozenset[str]) -> str:
+    """The smallest problem id, or the smallest item where there is no problem."""
+    return min(ids, key=lambda node: (node in items, node))
 
 
 def _star(hub: str, others: Iterable[str], kind: EdgeKind, shared: str) -> Iterator[Edge]:
@@ -121,22 +145,31 @@ def _star(hub: str, others: Iterable[str], kind: EdgeKind, shared: str) -> Itera
             yield Edge(min(hub, other), max(hub, other), kind, shared)
 
 
-def _product_edges(problems: Sequence[ProblemFacts]) -> Iterator[Edge]:
-    """Problems tied by a product id: as gold of both, as gold or confirmed winner, or as a mere suspicion."""
-    gold, winner, suspect = (defaultdict[str, set[str]](set) for _ in range(3))
+def _product_edges(problems: Sequence[ProblemFacts], items: Sequence[ProblemFacts]) -> Iterator[Edge]:
+    """Nodes tied by a product id: as gold of both, as gold or confirmed winner, or as a mere suspicion."""
+    gold, winner, suspect, public = (defaultdict[str, set[str]](set) for _ in range(4))
     for facts in problems:
         for holders, ids in ((gold, facts.gold_ids), (winner, facts.winner_ids), (suspect, facts.suspect_winner_ids)):
             for product_id in ids:
                 holders[product_id].add(facts.problem_id)
-    for product_id in gold.keys() | winner.keys() | suspect.keys():
+    for item in items:
+        for product_id in item.gold_ids:
+            public[product_id].add(item.problem_id)
+    for product_id in gold.keys() | winner.keys() | suspect.keys() | public.keys():
         shared = f"product:{product_id}"
         answers = gold.get(product_id, set())
         known = answers | winner.get(product_id, set())
-        everyone = known | suspect.get(product_id, set())
-        hub = min(answers or known or everyone)
+        suspected = suspect.get(product_id, set()) - known
+        exposed = public.get(product_id, set())
+        hub = min(answers or known or suspected or exposed)
         yield from _star(hub, answers, EdgeKind.GOLD_ID, shared)
         yield from _star(hub, known - answers, EdgeKind.WINNER_ID, shared)
-        yield from _star(hub, everyone - known, EdgeKind.SUSPECT, shared)
+        yield from _star(hub, suspected, EdgeKind.SUSPECT, shared)
+        if known or not suspected:
+            yield from _star(hub, exposed, EdgeKind.WINNER_ID if known and not answers else EdgeKind.GOLD_ID, shared)
+        elif exposed:
+            yield from _star(min(exposed), exposed, EdgeKind.GOLD_ID, shared)
+            yield from _star(hub, exposed, EdgeKind.SUSPECT, shared)
 
 
 def _task_edges(problems: Sequence[ProblemFacts]) -> Iterator[Edge]:
@@ -150,31 +183,37 @@ def _task_edges(problems: Sequence[ProblemFacts]) -> Iterator[Edge]:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """One normalised query text and the problems that have it, by whether theirs is confirmed."""
+    """One normalised query text and the nodes that have it, by whether theirs is confirmed."""
 
     words: str
     confirmed: list[str]
+    """Problems before items: the first one stands for all, which form one cluster."""
     unconfirmed: list[str]
 
     @property
     def name(self) -> str:
         """What edges call it."""
-        return digest(self.words)[:16]
+        return text_name(self.words)
 
     @property
     def speakers(self) -> set[str]:
-        """Problems that stand for all: one of the confirmed (they form one cluster) and every unconfirmed."""
+        """Nodes that stand for all: one of the confirmed and every unconfirmed."""
         return {*self.confirmed[:1], *self.unconfirmed}
 
 
-def _query_edges(problems: Sequence[ProblemFacts], rule: QueryRule) -> Iterator[Edge]:
-    """Problems tied by equal or near-equal text. A text that one family alone reports only raises a suspicion."""
-    texts = _texts(problems, rule)
+def text_name(words: str) -> str:
+    """What edges call a normalised query text."""
+    return digest(words)[:16]
+
+
+def _query_edges(nodes: Sequence[ProblemFacts], items: frozenset[str], rule: QueryRule) -> Iterator[Edge]:
+    """Nodes tied by equal or near-equal text. A text that one family alone reports only raises a suspicion."""
+    texts = _texts(nodes, items, rule)
     for text in texts:
         if len(text.confirmed) > 1:
             yield from _star(text.confirmed[0], text.confirmed, EdgeKind.EQUAL_QUERY, f"text:{text.name}")
         if text.unconfirmed and len(text.speakers) > 1:
-            yield from _star(min(text.speakers), text.speakers, EdgeKind.SUSPECT, f"text:{text.name}")
+            yield from _star(_hub(text.speakers, items), text.speakers, EdgeKind.SUSPECT, f"text:{text.name}")
     for pair in near_pairs([text.words for text in texts], rule):
         a, b = texts[pair.a], texts[pair.b]
         shared = f"near:{a.name}~{b.name}:{pair.similarity.ratio:.3f}"
@@ -182,13 +221,13 @@ def _query_edges(problems: Sequence[ProblemFacts], rule: QueryRule) -> Iterator[
             yield from _star(a.confirmed[0], b.confirmed[:1], EdgeKind.NEAR_QUERY, shared)
         if a.unconfirmed or b.unconfirmed:
             speakers = a.speakers | b.speakers
-            yield from _star(min(speakers), speakers, EdgeKind.SUSPECT, shared)
+            yield from _star(_hub(speakers, items), speakers, EdgeKind.SUSPECT, shared)
 
 
-def _texts(problems: Sequence[ProblemFacts], rule: QueryRule) -> list[_Text]:
-    """Distinct normalised texts, sorted, with their problems, sorted."""
+def _texts(nodes: Sequence[ProblemFacts], items: frozenset[str], rule: QueryRule) -> list[_Text]:
+    """Distinct normalised texts, sorted, with the nodes that have them: problems first, each kind sorted."""
     texts: dict[str, _Text] = {}
-    for facts in sorted(problems, key=lambda facts: facts.problem_id):
+    for facts in sorted(nodes, key=lambda facts: (facts.problem_id in items, facts.problem_id)):
         words = normalise(facts.query, rule) if facts.query else ""
         if words:
             text = texts.setdefault(words, _Text(words, [], []))

@@ -5,7 +5,7 @@ Not the clustering (`leakage`), and never dependent on arrival order, process co
 
 import hmac
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -40,6 +40,8 @@ class PoolReason(StrEnum):
     """Its component is held out, but a member was published in train, so a model may know the answer."""
     SUSPECT = "suspect"
     """A suspect edge ties its train component to a held-out one."""
+    BENCHMARK = "benchmark"
+    """Its train component holds an item of a benchmark that is kept out of training, or a suspect edge ties them."""
 
 
 class PoolProblem(NamedTuple):
@@ -100,17 +102,20 @@ def assign(
     plan: PoolPlan,
     former: Mapping[str, Pool] = NOTHING_HELD,
     quarantined_before: frozenset[str] = frozenset(),
+    excluded: frozenset[str] = frozenset(),
 ) -> list[Assignment]:
     """Give every problem its pool, sorted by problem id. A pool never loosens, though ties may go.
 
     Args:
         problems: all problems, each once, in any order.
-        clusters: problem id -> cluster id, for all of them.
+        clusters: problem id -> cluster id, for all of them, and for whatever else `suspects` name.
         suspects: edges that join no clusters; other kinds among them are ignored.
         published_train: problems that any earlier snapshot had in train.
         plan: the key and the numbers.
         former: problem id -> the stricter of `EVAL` and `RESERVE` that any earlier generation gave it.
         quarantined_before: what the last accepted assignment had in quarantine; the limits count fresh ones.
+        excluded: clusters that hold an item of a benchmark which must not be trained on. What they put into
+            quarantine was asked for, so no limit counts it.
 
     Raises:
         SluiceError: `COMPONENT_TOO_LARGE` or `QUARANTINE_TOO_LARGE`; a person must look before anything is assigned.
@@ -119,12 +124,17 @@ def assign(
     _refuse_large_component(Counter(clusters[one] for one in draws), len(draws), plan)
     strictest = _strictest(draws, clusters, former)
     exposed = {clusters[one] for one in published_train if one in draws}
-    tied = _suspected(strictest, clusters, suspects)
+    suspects = list(suspects)
+    tied = _suspected({cluster for cluster, pool in strictest.items() if pool is not Pool.TRAIN}, clusters, suspects)
+    public = excluded | _suspected(excluded, clusters, suspects)
     assigned = []
     for one, drawn in draws.items():
         cluster = clusters[one]
         published, held_with = one in published_train, strictest[cluster]
-        settled = _settle(drawn, held_with, published=published, exposed=cluster in exposed, tied=cluster in tied)
+        if held_with is Pool.TRAIN and cluster in public:
+            settled = Pool.QUARANTINED, PoolReason.BENCHMARK
+        else:
+            settled = _settle(drawn, held_with, published=published, exposed=cluster in exposed, tied=cluster in tied)
         assigned.append(Assignment(one, cluster, drawn, *settled))
     _refuse_large_quarantine(assigned, quarantined_before, plan)
     return assigned
@@ -171,8 +181,8 @@ def _strictest(draws: Mapping[str, Pool], clusters: Mapping[str, str], former: M
     return strictest
 
 
-def _suspected(strictest: Mapping[str, Pool], clusters: Mapping[str, str], suspects: Iterable[Edge]) -> set[str]:
-    """Train clusters that some suspicion ties to a held-out cluster."""
+def _suspected(held: Collection[str], clusters: Mapping[str, str], suspects: Iterable[Edge]) -> set[str]:
+    """Clusters that some suspicion ties to one that is held, themselves not held."""
     tied: dict[str, set[str]] = defaultdict(set)
     for edge in suspects:
         if edge.kind is EdgeKind.SUSPECT:
@@ -180,9 +190,9 @@ def _suspected(strictest: Mapping[str, Pool], clusters: Mapping[str, str], suspe
     return {
         cluster
         for together in tied.values()
-        if any(strictest[cluster] is not Pool.TRAIN for cluster in together)
+        if not together.isdisjoint(held)
         for cluster in together
-        if strictest[cluster] is Pool.TRAIN
+        if cluster not in held
     }
 
 
@@ -214,7 +224,11 @@ def _refuse_large_component(sizes: Mapping[str, int], total: int, plan: PoolPlan
 def _refuse_large_quarantine(assigned: Sequence[Assignment], before: frozenset[str], plan: PoolPlan) -> None:
     if len(assigned) < plan.limits_from_problems:
         return
-    fresh = [one for one in assigned if one.pool is Pool.QUARANTINED and one.problem_id not in before]
+    fresh = [
+        one
+        for one in assigned
+        if one.pool is Pool.QUARANTINED and one.reason is not PoolReason.BENCHMARK and one.problem_id not in before
+    ]
     suspect = sum(one.reason is PoolReason.SUSPECT for one in fresh)
     for count, limit, cause in (
         (len(fresh) - suspect, plan.quarantine_limit, "contact with held-out problems after publication"),

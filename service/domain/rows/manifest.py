@@ -177,7 +177,7 @@ def document(value: object) -> bytes:
 
 def initial_status() -> dict[str, Any]:
     """Status of a snapshot nothing has been learned about yet; `status.json` is the one file that may change."""
-    nothing: dict[str, Any] = {"contaminated_by": [], "redacted_rows": []}
+    nothing: dict[str, Any] = {"redacted_rows": []}
     return marked(nothing, ())
 
 

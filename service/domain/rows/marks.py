@@ -59,21 +59,54 @@ def changes(then: State, later: Sequence[State]) -> dict[ChangeReason, datetime]
     return found
 
 
-def marked(status: Mapping[str, Any], marks: Iterable[Mark]) -> dict[str, Any]:
-    """The status with these marks and no others; what else it tells stays."""
+class ContactRow(NamedTuple):
+    """A published row whose problem shares a leak cluster with an item of a benchmark."""
+
+    benchmark: str
+    policy: str
+    since: datetime
+    """When the benchmark was registered."""
+    split: str
+    trajectory_key: str
+    is_direct: bool
+    """The problem itself touches an item, not just one that it is clustered with."""
+
+
+def marked(status: Mapping[str, Any], marks: Iterable[Mark], contacts: Iterable[ContactRow] = ()) -> dict[str, Any]:
+    """The status with these marks and contacts with benchmarks, and no others; what else it tells stays."""
     by_reason: dict[str, list[Mark]] = defaultdict(list)
     for mark in marks:
         by_reason[mark.reason.value].append(mark)
     every = [mark for found in by_reason.values() for mark in found]
+    by_benchmark: dict[tuple[str, str, datetime], list[ContactRow]] = defaultdict(list)
+    for row in contacts:
+        by_benchmark[row.benchmark, row.policy, row.since].append(row)
     state = status.get("state", PUBLISHED)
     if state in (PUBLISHED, MARKED):
-        state = MARKED if every else PUBLISHED
+        state = MARKED if every or by_benchmark else PUBLISHED
     return {
         **status,
         "state": state,
         "invalidated_runs": sorted({mark.eval_run_id for mark in every if mark.reason in _OF_RUNS}),
         "marks": {reason: _summary(found) for reason, found in sorted(by_reason.items())},
+        "contaminated_by": [_contacts(*key, rows) for key, rows in sorted(by_benchmark.items())],
     }
+
+
+def _contacts(benchmark: str, policy: str, since: datetime, rows: Sequence[ContactRow]) -> dict[str, Any]:
+    by_split: dict[str, list[ContactRow]] = defaultdict(list)
+    for row in rows:
+        by_split[row.split].append(row)
+    told = {
+        split: {
+            "rows": len(found),
+            "direct": sum(row.is_direct for row in found),
+            "trajectory_keys": sorted(row.trajectory_key for row in found),
+        }
+        for split, found in sorted(by_split.items())
+    }
+    since = since.astimezone(UTC)
+    return {"benchmark": benchmark, "policy": policy, "since": since.isoformat(), "splits": told}
 
 
 def _summary(marks: Sequence[Mark]) -> dict[str, Any]:

@@ -1,6 +1,13 @@
 """Every table, so that one import gives Alembic the whole metadata. Foreign keys point upstream only."""
 
 from service.store.models.base import Base
+from service.store.models.benchmarks import (
+    BenchmarkContact,
+    BenchmarkItem,
+    BenchmarkMember,
+    BenchmarkRegistration,
+    ClusteringBenchmark,
+)
 from service.store.models.chain import Metagraph, MetagraphNeuron
 from service.store.models.code import AgentCodeScan, AgentLink, ComparedAgent, ScannedTrajectory
 from service.store.models.corpus import CorpusRevision, Evidence, Payload, Policy, Tombstone, Trajectory, Verdict
@@ -36,8 +43,13 @@ __all__ = [
     "AgentLink",
     "AgentVersion",
     "Base",
+    "BenchmarkContact",
+    "BenchmarkItem",
+    "BenchmarkMember",
+    "BenchmarkRegistration",
     "ClusterMember",
     "Clustering",
+    "ClusteringBenchmark",
     "ComparedAgent",
     "CorpusRevision",
     "EvaluationRun",

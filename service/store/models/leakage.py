@@ -8,10 +8,12 @@ from service.store.models.base import Base, RecordedAt, Serial
 
 
 class Clustering(Base):
-    """The leak clusters of all problems as known at one sealed revision under one leak plan."""
+    """The leak clusters of all problems as known at one sealed revision, under one leak plan and set of benchmarks."""
 
     __tablename__ = "clusterings"
-    __table_args__ = (UniqueConstraint("revision", "plan_digest", "rules_digest"),)
+    __table_args__ = (
+        UniqueConstraint("revision", "plan_digest", "rules_digest", "benchmarks_digest", name="uq_clusterings_basis"),
+    )
 
     clustering_id: Mapped[Serial]
     revision: Mapped[int] = mapped_column(BigInteger, ForeignKey("corpus_revisions.revision"))
@@ -20,6 +22,10 @@ class Clustering(Base):
     """Rule set whose verdicts gave the winners."""
     facts_known: Mapped[int] = mapped_column(BigInteger)
     """Number of facts the source had given about problems; it only grows, so a higher number means newer facts."""
+    benchmarks_digest: Mapped[str]
+    """Of the benchmarks that stood, by name, policy and items."""
+    contacts_digest: Mapped[str]
+    """Of the benchmarks and of all that touches them: another one means that snapshots have to be looked at again."""
     clusters: Mapped[int]
     created_at: Mapped[RecordedAt]
 

@@ -30,6 +30,8 @@ class SnapshotMark(Base):
     snapshot_id: Mapped[str] = mapped_column(ForeignKey("snapshots.snapshot_id"), primary_key=True)
     late_known: Mapped[int] = mapped_column(BigInteger)
     """Number of tombstones and late states of the evidence that the status takes in."""
+    contacts_digest: Mapped[str | None]
+    """Of the newest clustering whose contacts with benchmarks the status takes in; None: none yet."""
 
 
 class SnapshotRow(Base):

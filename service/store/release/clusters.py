@@ -110,6 +110,8 @@ def save(
     plan_digest: str,
     rules_digest: str,
     facts_known: int,
+    benchmarks_digest: str,
+    contacts_digest: str,
     members: Sequence[MemberRow],
     edges: Sequence[EdgeRow],
 ) -> int:
@@ -119,6 +121,8 @@ def save(
         plan_digest=plan_digest,
         rules_digest=rules_digest,
         facts_known=facts_known,
+        benchmarks_digest=benchmarks_digest,
+        contacts_digest=contacts_digest,
         clusters=len({member.cluster_id for member in members}),
     )
     session.add(clustering)

@@ -25,6 +25,7 @@ from service.store.models import (
     SnapshotRow,
     Trajectory,
 )
+from service.store.release import clusters
 
 
 def late_known(session: Session) -> int:
@@ -34,11 +35,13 @@ def late_known(session: Session) -> int:
 
 def due(session: Session) -> list[str]:
     """Snapshots whose status does not take in all that is known, in order of id."""
-    known = late_known(session)
+    known, contacts = late_known(session), contacts_known(session)
     statement = (
         select(Snapshot.snapshot_id)
         .join(SnapshotMark, SnapshotMark.snapshot_id == Snapshot.snapshot_id, isouter=True)
-        .where(SnapshotMark.late_known.is_distinct_from(known))
+        .where(
+            SnapshotMark.late_known.is_distinct_from(known) | SnapshotMark.contacts_digest.is_distinct_from(contacts)
+        )
         .order_by(Snapshot.snapshot_id)
     )
     return list(session.scalars(statement))
@@ -49,14 +52,17 @@ def lock(session: Session, snapshot_id: str) -> None:
     session.execute(select(Snapshot.snapshot_id).where(Snapshot.snapshot_id == snapshot_id).with_for_update())
 
 
-def record(session: Session, snapshot_id: str, known: int) -> None:
-    """Note that the snapshot's status takes in so much of what is known."""
-    statement = insert(SnapshotMark).values(snapshot_id=snapshot_id, late_known=known)
-    session.execute(
-        statement.on_conflict_do_update(
-            index_elements=["snapshot_id"], set_={"late_known": statement.excluded.late_known}
-        )
-    )
+def record(session: Session, snapshot_id: str, known: int, contacts: str | None) -> None:
+    """Note that the snapshot's status takes in so much of what is known, and these contacts with benchmarks."""
+    values = {"late_known": known, "contacts_digest": contacts}
+    statement = insert(SnapshotMark).values(snapshot_id=snapshot_id, **values)
+    session.execute(statement.on_conflict_do_update(index_elements=["snapshot_id"], set_=values))
+
+
+def contacts_known(session: Session) -> str | None:
+    """Digest of what the newest clustering found to touch benchmarks; None before the first."""
+    newest = clusters.latest(session)
+    return None if newest is None else newest.contacts_digest
 
 
 def of_snapshot(session: Session, snapshot_id: str) -> list[Mark]:

@@ -59,6 +59,7 @@ class JudgedRow(NamedTuple):
     category: str
     cluster_id: str
     pool: str
+    pool_reason: str
     query: str | None
     query_confirmed: bool
     gold_ids: list[str]
@@ -118,7 +119,8 @@ def _judged(scope: Scope) -> Select[*tuple[Any, ...]]:
             *(Trajectory.trajectory_id, Trajectory.eval_run_id, Trajectory.kind),
             *(EvaluationRun.race_id, dead.c.reason, EvaluationRun.agent_version_id),
             *(AgentVersion.family, AgentVersion.miner_hotkey),
-            *(Trajectory.problem_id, Problem.category, ClusterMember.cluster_id, PoolMember.pool),
+            *(Trajectory.problem_id, Problem.category, ClusterMember.cluster_id),
+            *(PoolMember.pool, PoolMember.reason),
             *(ClusterMember.query, ClusterMember.query_confirmed, ClusterMember.gold_ids, ClusterMember.winner_ids),
             *(Verdict.outcome, Verdict.reason, Verdict.structural_class, Verdict.trust),
             *(Verdict.calls, Verdict.signals, Verdict.answer),

@@ -13,7 +13,7 @@ from service.domain.agent_code.code_scan import SCANNER_VERSION
 from service.store.corpus import code_scans, families, revisions, verdicts
 from service.store.harvest import ledger
 from service.store.models import Clustering
-from service.store.release import clusters, pools
+from service.store.release import benchmarks, clusters, pools
 
 
 def items_due(session: Session, now: datetime, limit: int) -> Sequence[int]:
@@ -34,7 +34,7 @@ def code_due(session: Session, family_rule_digest: str) -> bool:
 
 
 def clustering_due(session: Session, leak_plan_digest: str, rules_digest: str) -> bool:
-    """Cluster: whether verdicts, tombstones or problem facts are newer than the newest clustering under this plan."""
+    """Cluster: whether verdicts, tombstones, problem facts or benchmarks are newer than the newest clustering."""
     newest = session.scalar(
         select(Clustering)
         .where(Clustering.plan_digest == leak_plan_digest, Clustering.rules_digest == rules_digest)
@@ -46,6 +46,7 @@ def clustering_due(session: Session, leak_plan_digest: str, rules_digest: str) -
         return known > 0
     return (
         known > newest.facts_known
+        or benchmarks.standing_digest(session) != newest.benchmarks_digest
         or revisions.has_unsealed_rows(session)
         or revisions.last_sealed(session) > newest.revision
     )

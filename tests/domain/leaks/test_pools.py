@@ -276,3 +276,51 @@ def test_suspicion_has_a_limit_of_its_own() -> None:
     with pytest.raises(SluiceError, match="one agent family alone") as raised:
         assign(MANY, alone, suspicions, NOBODY, POOLS_1)
     assert raised.value.code is ErrorCode.QUARANTINE_TOO_LARGE
+
+
+EXCLUDED = st.frozensets(st.sampled_from(NODES), max_size=4)
+ITEM = "benchmark:bench:1"
+
+
+@given(JOINS, SUSPICIONS, HISTORY, HELD, EXCLUDED)
+def test_what_touches_an_excluded_benchmark_is_in_no_train_and_nothing_else_changes(
+    joins: list[Edge],
+    suspicions: list[Edge],
+    train: frozenset[str],
+    former: dict[str, Pool],
+    touched: frozenset[str],
+) -> None:
+    cluster_of = clusters(joins, NODES)
+    excluded = frozenset(cluster_of[node] for node in touched)
+    before = placed(joins, suspicions, train, former)
+    after = assign(PROBLEMS, cluster_of, suspicions, train, EVEN, former, NOBODY, excluded)
+    suspected = {
+        cluster_of[end]
+        for edge in suspicions
+        for other in suspicions
+        if other.shared == edge.shared and excluded & {cluster_of[other.a], cluster_of[other.b]}
+        for end in (edge.a, edge.b)
+    }
+    for was, now in zip(before, after, strict=True):
+        would_train = was.pool is Pool.TRAIN or was.reason is PoolReason.SUSPECT
+        if would_train and was.cluster_id in excluded | suspected:
+            assert (now.pool, now.reason) == (Pool.QUARANTINED, PoolReason.BENCHMARK)
+        else:
+            assert now == was
+
+
+def test_a_suspicion_of_an_excluded_item_keeps_a_problem_out_of_train() -> None:
+    node = drawn(Pool.TRAIN)[0]
+    cluster_of = clusters([], NODES) | {ITEM: ITEM}
+    suspicion = [edge(node, ITEM, EdgeKind.SUSPECT)]
+    for excluded, pool in ((frozenset({ITEM}), Pool.QUARANTINED), (NOBODY, Pool.TRAIN)):
+        found = assign(PROBLEMS, cluster_of, suspicion, NOBODY, EVEN, NOTHING, NOBODY, excluded)
+        assert {one.problem_id: one.pool for one in found}[node] is pool
+
+
+def test_no_limit_counts_what_a_benchmark_excludes() -> None:
+    many = [PoolProblem(f"p{n:04}", "product") for n in range(400)]
+    names = [one.problem_id for one in many]
+    found = assign(many, clusters([], names), [], NOBODY, POOLS_1, NOTHING, NOBODY, frozenset(names))
+    assert Pool.TRAIN not in {one.pool for one in found}
+    assert {one.reason for one in found if one.pool is Pool.QUARANTINED} == {PoolReason.BENCHMARK}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.rows.manifest import initial_status
-from service.domain.rows.marks import ChangeReason, Mark, State, changes, marked
+from service.domain.rows.marks import ChangeReason, ContactRow, Mark, State, changes, marked
 from service.domain.sn15.tombstones import NOT_ASKED_FOR, TombstoneReason, of_run
 
 AT = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -43,9 +43,38 @@ def test_neither_order_nor_repetition_nor_earlier_marks_show(order: list[Mark], 
 
 def test_marks_go_when_nothing_is_left_to_mark_and_the_rest_of_a_status_stays() -> None:
     assert marked(marked(initial_status(), MARKS), []) == initial_status()
-    other = {"state": "contaminated", "contaminated_by": ["benchmark"]}
-    assert marked(other, MARKS)["state"] == "contaminated"
-    assert marked(other, MARKS)["contaminated_by"] == ["benchmark"]
+    other = {"state": "redacted", "redacted_rows": ["row"]}
+    assert marked(other, MARKS)["state"] == "redacted"
+    assert marked(other, MARKS)["redacted_rows"] == ["row"]
+
+
+def contact(split: str, key: str, is_direct: bool, benchmark: str = "b") -> ContactRow:
+    return ContactRow(benchmark, "exclude", AT, split, key, is_direct)
+
+
+CONTACTS = [
+    contact("train", "run-1/b", is_direct=False),
+    contact("train", "run-1/a", is_direct=True),
+    contact("eval", "run-2/c", is_direct=True),
+    contact("eval", "run-2/c", is_direct=True, benchmark="a"),
+]
+
+
+@given(st.permutations(CONTACTS))
+def test_contacts_with_benchmarks_are_told_by_benchmark_and_split(order: list[ContactRow]) -> None:
+    told = marked(initial_status(), [], order)
+    assert told["state"] == "marked"
+    assert [found["benchmark"] for found in told["contaminated_by"]] == ["a", "b"]
+    assert told["contaminated_by"][1] == {
+        "benchmark": "b",
+        "policy": "exclude",
+        "since": "2026-07-01T12:00:00+00:00",
+        "splits": {
+            "eval": {"rows": 1, "direct": 1, "trajectory_keys": ["run-2/c"]},
+            "train": {"rows": 2, "direct": 1, "trajectory_keys": ["run-1/a", "run-1/b"]},
+        },
+    }
+    assert marked(told, [], []) == initial_status()
 
 
 def test_times_are_told_in_utc() -> None:
