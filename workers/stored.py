@@ -1,5 +1,8 @@
 """Stored rows as the domain's values again. Reads nothing and decides nothing."""
 
+from collections.abc import Collection
+from datetime import UTC
+
 import msgspec
 
 from service.domain.attribution.provenance import CallProvenance, StructuralClass, Trust
@@ -8,6 +11,8 @@ from service.domain.filter.structure import Outcome, Reason, Verdict
 from service.domain.leaks.audit import AuditRow
 from service.domain.leaks.leakage import ProblemFacts
 from service.domain.rows.records import RowSource, trajectory_key
+from service.domain.rows.splits import row_config
+from service.domain.rows.wanted import Offered
 from service.store.release.snapshots import JudgedRow
 
 
@@ -39,6 +44,27 @@ def problem(row: JudgedRow) -> ProblemFacts:
         query_confirmed=row.query_confirmed,
         gold_ids=frozenset(row.gold_ids),
         winner_ids=frozenset(row.winner_ids),
+    )
+
+
+def offered(row: JudgedRow, disputed: Collection[tuple[str, str]]) -> Offered:
+    """The row as far as wanting it is concerned.
+
+    Args:
+        row: the row.
+        disputed: agent versions and problems that validators disagree on.
+    """
+    completed_at = row.completed_at
+    return Offered(
+        config=row_config(verdict(row)),
+        kind=row.kind,
+        structural_class=row.structural_class,
+        category=row.category,
+        race_id=row.race_id,
+        completed_on=None if completed_at is None else completed_at.astimezone(UTC).date().isoformat(),
+        reward=row.reward,
+        reasoning_score=row.reasoning_score,
+        is_disputed=(row.agent_version_id, row.problem_id) in disputed,
     )
 
 

@@ -44,7 +44,9 @@ def sweep(context: Context) -> list[Message]:
         elif step.batch > 0:
             found = messages(step, _ids(context, step.stage, step.batch * BATCHES_PER_SWEEP))
         else:
-            found = messages(step, ()) if may_release and step.stage == due_globally(state) else []
+            is_asked = step.stage is Stage.SNAPSHOT and state.requests_due
+            is_due = is_asked or (may_release and step.stage == due_globally(state))
+            found = messages(step, ()) if is_due else []
         for message in found:
             send(context.broker, message)
         sent += found

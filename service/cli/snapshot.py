@@ -1,38 +1,30 @@
 """`sluice snapshot create|list|audit`. Workers make snapshots; `create` only asks them and waits."""
 
-import time
 from dataclasses import asdict
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
-from dramatiq.brokers.redis import RedisBroker
-from sqlalchemy.orm import Session
 
-from service.cli import naming
+from service.cli import asking, naming, spec_file
 from service.cli.joined import Joined, joined
 from service.cli.marks import marks_in_words, marks_of
 from service.cli.options import AsJson, DataDir, settings
 from service.cli.output import note, print_json, print_table
 from service.cli.reaudit import reaudit
 from service.domain.policy import DEFAULT_POLICIES
-from service.errors import ErrorCode, SluiceError
-from service.queue.broker import open_broker, outstanding, send, unfetched
-from service.queue.messages import Message, Stage
-from service.store.engine import reading
+from service.domain.rows.spec import Options
+from service.store.engine import reading, transaction
 from service.store.figures.summary import figures, summarise
-from service.store.release import pools, snapshots
+from service.store.release import requests, snapshots
 from service.store.release.files import FileStore
-from service.store.work.progress import progress
 
-GLOBAL_STAGES = (Stage.CLUSTER, Stage.ASSIGN, Stage.SNAPSHOT)
-UNFETCHED_SECONDS = 10.0
-"""With no worker fetching the request for so long, there is none."""
-POLL_SECONDS = 0.2
-TRIES = 20
-PAUSE_SECONDS = 1.0
-"""All tries together last longer than the lease of a worker that died."""
-
+SpecFile = Annotated[
+    Path | None,
+    typer.Option("--spec", help="TOML or JSON file of what the snapshot is to hold.", show_default="standing"),
+]
+PrintSpec = Annotated[bool, typer.Option("--print-spec", help="Print such a file to start from, and stop.")]
 SnapshotId = Annotated[
     str, typer.Argument(metavar="ID", help="Id of a published snapshot, or its first 8 digits or more.")
 ]
@@ -41,11 +33,19 @@ app = typer.Typer(help="Make, list and audit snapshots.", no_args_is_help=True, 
 
 
 @app.command()
-def create(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def create(
+    spec: SpecFile = None, print_spec: PrintSpec = False, data_dir: DataDir = None, as_json: AsJson = False
+) -> None:
     """Have the running workers release the corpus as it is now; exit 1 when nothing is released, 2 with no worker."""
+    if print_spec:
+        typer.echo(spec_file.TEMPLATE, nl=False)
+        return
+    if spec is not None:
+        _create_by(spec_file.read(spec), data_dir, as_json)
+        return
     with joined(settings(data_dir=data_dir)) as at:
         before = _released(at)
-        stuck = _release(at)
+        stuck = asking.release(at)
         is_unchanged = before is not None and before == _released(at)
         with reading(at.engine) as session:
             summary = summarise(session, DEFAULT_POLICIES.rules.digest)
@@ -62,6 +62,30 @@ def create(data_dir: DataDir = None, as_json: AsJson = False) -> None:
         return
     reason = f"{summary.refusal.code}: {summary.refusal.message}" if summary.refusal else "nothing has been judged yet"
     note(f"no snapshot: {reason}")
+    raise typer.Exit(1)
+
+
+def _create_by(options: Options, data_dir: Path | None, as_json: bool) -> None:
+    """Ask for a snapshot with options of the user's own, and say what became of it."""
+    with joined(settings(data_dir=data_dir)) as at:
+        with transaction(at.engine) as session:
+            request_id = requests.add(session, msgspec.to_builtins(options))
+        stuck = asking.release(at, lambda session: requests.answer_to(session, request_id) is not None)
+        with reading(at.engine) as session:
+            answer = requests.answer_to(session, request_id)
+            made = answer and answer.snapshot_id and snapshots.get(session, answer.snapshot_id)
+    if made:
+        if as_json:
+            print_json(asdict(figures(made)))
+        else:
+            typer.echo(made.snapshot_id)
+        return
+    if answer is not None:
+        told = answer.refusal or {}
+        note(f"no snapshot: {told.get('code')}: {told.get('message')}")
+    else:
+        left = f"still to be done are {', '.join(stuck)}" if stuck else "there are no pools yet"
+        note(f"no snapshot so far: {left}; request {request_id} stands and is answered when there can be one")
     raise typer.Exit(1)
 
 
@@ -113,55 +137,3 @@ def _released(at: Joined) -> str | None:
     with reading(at.engine) as session:
         decided = snapshots.latest_release(session)
         return decided.snapshot_id if decided is not None else None
-
-
-def _release(at: Joined) -> list[str]:
-    """Have the workers release the corpus as it is now; returns what they left undone, nothing when it is released.
-
-    One that handles a request while another holds its lease does nothing, so the request is repeated for a while. What
-    the harvest brings meanwhile makes the stages due again, and is not waited for.
-
-    Raises:
-        SluiceError: SERVICE_UNAVAILABLE when no worker takes the request up.
-    """
-    assert at.settings.redis_url is not None
-    broker = open_broker(at.settings.redis_url)
-    with reading(at.engine) as session:
-        newest = pools.latest(session)
-    due: list[str] = []
-    for attempt in range(TRIES):
-        if attempt:
-            time.sleep(PAUSE_SECONDS)
-        _ask_and_wait(broker)
-        with reading(at.engine) as session:
-            due = _due(session)
-            decided = snapshots.latest_release(session)
-        if not due or (decided is not None and decided.assignment_id > (newest.assignment_id if newest else 0)):
-            return []
-    return due
-
-
-def _due(session: Session) -> list[str]:
-    """Names of the global stages that have something to do."""
-    left = progress(session, DEFAULT_POLICIES, datetime.now(UTC))
-    stages = {"clustering": left.clustering_due, "pools": left.assignment_due, "the release": left.release_due}
-    return [name for name, is_due in stages.items() if is_due]
-
-
-def _ask_and_wait(broker: RedisBroker) -> None:
-    """Wake the global stages, and wait until they have nothing left to handle.
-
-    A stage sends the next one's message before its own is done, so the queues are empty only at the end.
-
-    Raises:
-        SluiceError: SERVICE_UNAVAILABLE when no worker takes the request up.
-    """
-    send(broker, Message(Stage.CLUSTER))
-    asked_at = time.monotonic()
-    while any(outstanding(broker, stage) for stage in GLOBAL_STAGES):
-        if unfetched(broker, Stage.CLUSTER) and time.monotonic() - asked_at > UNFETCHED_SECONDS:
-            raise SluiceError(
-                ErrorCode.SERVICE_UNAVAILABLE,
-                f"no worker has taken the request up in {UNFETCHED_SECONDS:g} s; start one with `sluice up`",
-            )
-        time.sleep(POLL_SECONDS)

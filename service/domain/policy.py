@@ -7,8 +7,7 @@ from service.domain.harvest.gains import PLAN_1, PlanPolicy
 from service.domain.leaks.audit import AUDIT_1, AuditPlan
 from service.domain.leaks.leakage import LEAK_1, LeakPlan
 from service.domain.leaks.pools import POOLS_1, PoolPlan
-from service.domain.rows.candidates import SELECTION_1, SelectionPolicy
-from service.domain.rows.manifest import SnapshotSpec
+from service.domain.rows.spec import STANDING, Options, SnapshotSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,21 +17,30 @@ class Policies:
     rules: RuleSet = SLUICE_1
     leaks: LeakPlan = LEAK_1
     pools: PoolPlan = POOLS_1
-    selection: SelectionPolicy = SELECTION_1
+    standing: Options = STANDING
+    """What the snapshots are made by that nobody asks for."""
     audit: AuditPlan = AUDIT_1
     plan: PlanPolicy = PLAN_1
     """Decides in which order items are fetched, and so nothing about what a snapshot of a whole harvest holds."""
 
-    @property
-    def spec(self) -> SnapshotSpec:
-        """The spec of the snapshots made under these policies."""
+    def rules_of(self, options: Options) -> RuleSet:
+        """The rule set that options name: the one in force under its name."""
+        return self.rules if options.rules == self.rules.name else options.rule_set
+
+    def spec(self, options: Options, benchmarks_digest: str) -> SnapshotSpec:
+        """The spec of a snapshot with these options, made under these policies while those benchmarks stood."""
+        rules = self.rules_of(options)
         return SnapshotSpec(
-            rules=f"{self.rules.name}/{self.rules.version}",
-            rules_digest=self.rules.digest,
+            rules=rules.label,
+            rules_digest=rules.digest,
             leak_plan_digest=self.leaks.digest,
             pool_plan_digest=self.pools.digest,
             audit_digest=self.audit.digest,
-            selection=self.selection,
+            benchmarks_digest=benchmarks_digest,
+            selection=options.policy,
+            wanted=options.wanted,
+            splits=options.splits,
+            formats=options.formats,
         )
 
 

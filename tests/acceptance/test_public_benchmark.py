@@ -21,8 +21,8 @@ from service.domain.leaks.benchmarks import Benchmark, BenchmarkItem, BenchmarkP
 from service.domain.leaks.leakage import LEAK_1
 from service.domain.leaks.queries import informative, normalise, similarity
 from service.domain.policy import DEFAULT_POLICIES
-from service.domain.rows.candidates import SELECTION_1
 from service.domain.rows.records import split_key
+from service.domain.rows.spec import Choice, Options
 from service.embedded import Services
 from service.replay.server import replaying
 from service.store.engine import reading, transaction
@@ -37,7 +37,7 @@ FILES = ("product", "shop", "voucher", "web_simpleqa")
 SEED = 15
 PLANTED = 9_000
 """Lines above this one are ours."""
-UNBALANCED = replace(DEFAULT_POLICIES, selection=replace(SELECTION_1, largest_share=1.0))
+UNBALANCED = replace(DEFAULT_POLICIES, standing=Options(selection=Choice(largest_share=1.0)))
 """Without the share that a category may have of train, which would drop rows of its own accord."""
 
 

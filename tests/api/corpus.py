@@ -16,8 +16,9 @@ from service.domain.leaks.benchmarks import (
     contacts_digest,
 )
 from service.domain.policy import DEFAULT_POLICIES
-from service.domain.rows.manifest import Manifest, SnapshotSpec, build_manifest
+from service.domain.rows.manifest import Manifest, build_manifest
 from service.domain.rows.records import Row
+from service.domain.rows.spec import SnapshotSpec
 from service.domain.rows.splits import Split
 from service.store import policies
 from service.store.corpus import revisions, trajectories, verdicts
@@ -230,7 +231,7 @@ def asking(row: Row, query: str) -> Row:
 
 def write(files: FileStore, eval_query: str | None = "five blue parasols with a wooden handle") -> Manifest:
     """Publish the files of a snapshot; with `eval_query` None its eval rows ask what its train rows ask."""
-    digests = {"leak_plan_digest": "l", "pool_plan_digest": "p", "audit_digest": "a"}
+    digests = {"leak_plan_digest": "l", "pool_plan_digest": "p", "audit_digest": "a", "benchmarks_digest": "b"}
     spec = SnapshotSpec(rules="sluice-1/1", rules_digest=RULES, **digests)
     train = [make_row(number) for number in range(1, 1 + ROWS_PER_SPLIT)]
     held = [make_row(number) for number in range(101, 101 + ROWS_PER_SPLIT)]

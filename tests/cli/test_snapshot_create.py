@@ -27,9 +27,9 @@ def idle_worker(redis_url: str):
 
 @pytest.fixture
 def create(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path, redis_url: str):
-    monkeypatch.setattr("service.cli.snapshot.TRIES", 2)
-    monkeypatch.setattr("service.cli.snapshot.PAUSE_SECONDS", 0.1)
-    monkeypatch.setattr("service.cli.snapshot.UNFETCHED_SECONDS", 1.0)
+    monkeypatch.setattr("service.cli.asking.TRIES", 2)
+    monkeypatch.setattr("service.cli.asking.PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr("service.cli.asking.UNFETCHED_SECONDS", 1.0)
     for name, value in {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "DATA_DIR": str(tmp_path)}.items():
         monkeypatch.setenv(f"SLUICE_{name}", value)
     return lambda: CliRunner().invoke(app, ["snapshot", "create"])
@@ -58,7 +58,7 @@ def test_the_newest_snapshot_is_one_when_nothing_is_left_to_do(
 ):
     engine = open_engine(database_url)
     snapshot_id = corpus.fill(engine, tmp_path)
-    monkeypatch.setattr("service.cli.snapshot._due", lambda session: [])
+    monkeypatch.setattr("service.cli.asking._due", lambda session: [])
     ran: Result = create()
     engine.dispose()
     assert (ran.exit_code, ran.stdout.strip()) == (0, snapshot_id)

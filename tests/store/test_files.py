@@ -16,15 +16,23 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from service.domain.rows.manifest import SnapshotSpec, build_manifest
+from service.domain.rows.manifest import build_manifest
 from service.domain.rows.records import Row, row_line
+from service.domain.rows.spec import SnapshotSpec
 from service.domain.rows.splits import Config, Split
 from service.errors import ErrorCode, SluiceError
 from service.store.release import shards
 from service.store.release.files import FileStore
 from tests.domain.sample_rows import make_row
 
-SPEC = SnapshotSpec(rules="sluice-1/1", rules_digest="r", leak_plan_digest="l", pool_plan_digest="p", audit_digest="a")
+SPEC = SnapshotSpec(
+    rules="sluice-1/1",
+    rules_digest="r",
+    leak_plan_digest="l",
+    pool_plan_digest="p",
+    audit_digest="a",
+    benchmarks_digest="b",
+)
 AUDIT = {"ok": True, "checks": [], "figures": {}}
 
 

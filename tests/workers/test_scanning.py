@@ -230,9 +230,9 @@ def test_a_snapshot_sees_the_families_of_its_revision(harvested: Context, replay
     cluster.run([], harvested, "test")
     assign.run([], harvested, "test")
     with reading(harvested.engine) as session:
-        undecided = pools.undecided(session, harvested.policies.spec.digest)
-        assert undecided is not None
-        scope = Scope(harvested.policies.rules.digest, *undecided, RULE)
+        found = pools.releasable(session)
+        assert found is not None
+        scope = Scope(harvested.policies.rules.digest, *found[:3], RULE)
         rows = [row for outcome in Outcome for row in snapshots.judged(session, scope, outcome)]
         (again,) = snapshots.judged_by_id(session, scope, [rows[0].trajectory_id])
         unlinked = snapshots.judged_by_id(

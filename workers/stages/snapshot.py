@@ -1,37 +1,55 @@
 """Snapshot: choose rows, write them, audit them, release them or say why not. Decides nothing itself."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy.orm import Session
 
+from service.domain.filter.rules import RuleSet
 from service.domain.filter.structure import Outcome, Reason
 from service.domain.leaks.audit import AuditReport, AuditRow, audit
 from service.domain.leaks.contact_audit import with_contacts
 from service.domain.leaks.likeness import Behaviour, alike, behaviour
 from service.domain.leaks.pools import Pool, PoolReason
 from service.domain.rows.candidates import Candidate, candidate
+from service.domain.rows.chat import chat_messages, render_chat
 from service.domain.rows.manifest import Manifest, build_manifest
+from service.domain.rows.prompts import tool_set
 from service.domain.rows.records import build_row, row_id
 from service.domain.rows.selection import select
+from service.domain.rows.spec import Options, SnapshotSpec, options_of
 from service.domain.rows.splits import Split, row_config
-from service.domain.trajectory import ExecutionKind, parse
-from service.errors import ErrorCode
+from service.domain.rows.wanted import Unwanted, unwanted
+from service.domain.trajectory import ExecutionKind, Trajectory, parse
+from service.errors import ErrorCode, SluiceError
 from service.store import policies
 from service.store.engine import reading, transaction
 from service.store.models import Snapshot
-from service.store.release import benchmarks, pools, snapshots
+from service.store.release import benchmarks, pools, requests, snapshots
 from service.store.release.benchmarks import public_items
 from service.store.release.files import Draft
-from service.store.release.pools import Undecided
-from service.store.release.snapshots import NewRow, Scope
+from service.store.release.pools import Releasable
+from service.store.release.requests import OpenRequest
+from service.store.release.snapshots import JudgedRow, NewRow, Scope
 from service.store.work import leases
 from service.store.work.leases import LeaseName
 from workers import stored
 from workers.context import Context
 from workers.leadership import held
+
+
+class Order(NamedTuple):
+    """One snapshot to be made, and the requests that it answers."""
+
+    options: Options
+    rules: RuleSet
+    spec: SnapshotSpec
+    scope: Scope
+    is_standing: bool
+    request_ids: tuple[int, ...]
 
 
 class Choice(NamedTuple):
@@ -51,71 +69,161 @@ class Written(NamedTuple):
 
 
 def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
-    """Release the newest pools as a snapshot, if that has not been decided yet."""
+    """Release the newest pools as a snapshot, if that has not been decided yet, and answer whoever asked for one."""
     with held(context.engine, LeaseName.PUBLICATION) as token:
         if token is None:
             return []
         with reading(context.engine) as session:
-            undecided = pools.undecided(session, context.policies.spec.digest)
-            if undecided is None:
-                return []
-            scope = Scope(context.policies.rules.digest, *undecided, context.policies.leaks.families.digest)
-            choice = _choose(session, context, scope)
-            with context.files.draft() as draft:
-                written = _write(session, context, scope, choice, draft)
-                if written.refusal is None:
-                    draft.publish(written.manifest, written.report.to_json())
-        _record(context, undecided, written, token)
+            found = pools.releasable(session)
+            asked = requests.open_requests(session)
+        if found is None:
+            return []
+        readable = _readable(asked, context)
+        with reading(context.engine) as session:
+            orders = list(_orders(session, context, found, readable))
+        with ExitStack() as faults:
+            # Called last to first, and every one whatever the others raise: no request holds up another.
+            for order in reversed(orders):
+                faults.callback(_release, context, order, token)
     return []
 
 
-def _choose(session: Session, context: Context, scope: Scope) -> Choice:
+def _readable(asked: Sequence[OpenRequest], context: Context) -> dict[Options, tuple[int, ...]]:
+    """The requests by their options; one that another version recorded, and this one cannot read, is refused."""
+    readable: dict[Options, tuple[int, ...]] = {}
+    for request in asked:
+        try:
+            options = options_of(request.options)
+        except SluiceError as error:
+            with transaction(context.engine) as session:
+                requests.answer(session, request.request_id, None, {"code": error.code, "message": error.message})
+        else:
+            readable[options] = (*readable.get(options, ()), request.request_id)
+    return readable
+
+
+def _orders(
+    session: Session, context: Context, found: Releasable, asked: Mapping[Options, tuple[int, ...]]
+) -> Iterator[Order]:
+    """The snapshots that are due, each spec once: the standing one, then those asked for."""
+    standing = context.policies.standing
+    for options, request_ids in ({standing: ()} | dict(asked)).items():
+        spec = context.policies.spec(options, found.benchmarks_digest)
+        if request_ids or snapshots.decision(session, found.assignment_id, spec.digest) is None:
+            rules = context.policies.rules_of(options)
+            scope = Scope(
+                rules.digest,
+                found.revision,
+                found.clustering_id,
+                found.assignment_id,
+                context.policies.leaks.families.digest,
+            )
+            yield Order(options, rules, spec, scope, options == standing, request_ids)
+
+
+def _release(context: Context, order: Order, token: int) -> None:
+    """Make one snapshot, or answer with the decision that there is already."""
+    with reading(context.engine) as session:
+        decided = snapshots.decision(session, order.scope.assignment_id, order.spec.digest)
+        if decided is None:
+            lacking = _lacking(session, context, order)
+            if lacking is not None:
+                _decide(context, order, token, None, lacking)
+                return
+            choice = _choose(session, context, order)
+            with context.files.draft() as draft:
+                written = _write(session, context, order, choice, draft)
+                if written.refusal is None:
+                    draft.publish(written.manifest, written.report.to_json())
+    if decided is not None:
+        with transaction(context.engine) as session:
+            _answer(session, order, decided.release_id)
+    else:
+        _decide(context, order, token, written, written.refusal)
+
+
+def _lacking(session: Session, context: Context, order: Order) -> dict[str, Any] | None:
+    """Why there are not the verdicts that a snapshot needs; None when there are."""
+    in_force = sum(snapshots.funnel(session, context.policies.rules.digest, order.scope.revision).values())
+    judged = sum(snapshots.funnel(session, order.rules.digest, order.scope.revision).values())
+    if judged >= in_force:
+        return None
+    message = (
+        f"{in_force - judged} of {in_force} trajectories are not judged under {order.rules.label}; "
+        f"`sluice judge --rules {order.rules.name}` judges them"
+    )
+    return {"code": ErrorCode.PREREQUISITE_MISSING, "message": message}
+
+
+def _choose(session: Session, context: Context, order: Order) -> Choice:
+    spec = order.spec
     by_pool: Counter[str] = Counter()
     quarantined: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
     ids: dict[str, int] = {}
     candidates: list[Candidate] = []
     did: list[Behaviour] = []
-    for row in snapshots.judged(session, scope, Outcome.KEPT):
+    disputed = (
+        snapshots.disputed(session, order.rules.digest, order.scope.revision) if spec.wanted.unanimous else frozenset()
+    )
+    for row in snapshots.judged(session, order.scope, Outcome.KEPT):
         by_pool[row.pool] += 1
         if row.pool == Pool.QUARANTINED:
             quarantined[row.pool_reason] += 1
-        if row.pool in set(Split):
-            ids[stored.key(row)] = row.trajectory_id
-            trajectory = parse(row.payload, ExecutionKind(row.kind))
-            candidates.append(
-                candidate(
-                    stored.key(row),
-                    row.family,
-                    stored.problem(row),
-                    trajectory,
-                    stored.verdict(row),
-                    split=Split(row.pool),
-                    policy=context.policies.selection,
-                    tombstoned=row.tombstone is not None,
-                )
+        if row.pool not in spec.splits:
+            continue
+        reason = unwanted(stored.offered(row, disputed), spec.wanted)
+        trajectory = parse(row.payload, ExecutionKind(row.kind))
+        if reason is None and _is_too_long(row, trajectory, spec, context):
+            reason = Unwanted.TOKENS
+        if reason is not None:
+            refused[reason.value] += 1
+            continue
+        ids[stored.key(row)] = row.trajectory_id
+        candidates.append(
+            candidate(
+                stored.key(row),
+                row.family,
+                stored.problem(row),
+                trajectory,
+                stored.verdict(row),
+                split=Split(row.pool),
+                policy=spec.selection,
+                tombstoned=row.tombstone is not None,
             )
-            did.append(behaviour(row.agent_version_id, row.family, row.problem_id, trajectory))
-    selection = select(alike(candidates, did, context.policies.leaks.families), context.policies.selection)
-    verdicts = snapshots.funnel(session, scope.rules_digest, scope.revision)
+        )
+        did.append(behaviour(row.agent_version_id, row.family, row.problem_id, trajectory))
+    selection = select(alike(candidates, did, context.policies.leaks.families), spec.selection)
+    verdicts = snapshots.funnel(session, order.rules.digest, order.scope.revision)
     funnel = {
         "trajectories": sum(verdicts.values()),
         "verdicts": dict(sorted(verdicts.items())),
         "pools": dict(sorted(by_pool.items())),
         "quarantined": dict(sorted(quarantined.items())),
-        "selection": selection.counts,
+        "selection": dict(sorted((Counter(selection.counts) + refused).items())),
         "rows": len(selection.chosen),
     }
     return Choice([ids[key] for key in sorted(selection.chosen, key=row_id)], funnel)
 
 
-def _write(session: Session, context: Context, scope: Scope, choice: Choice, draft: Draft) -> Written:
+def _is_too_long(row: JudgedRow, trajectory: Trajectory, spec: SnapshotSpec, context: Context) -> bool:
+    """Whether the row that it would be has more tokens than are wanted; counted only where a number is given."""
+    if spec.wanted.max_tokens is None:
+        return False
+    messages = chat_messages(trajectory, stored.verdict(row).calls, row.query)
+    chat = render_chat(messages, tool_set(trajectory.kind, trajectory.tool_calls).schemas)
+    return context.count_tokens(chat) > spec.wanted.max_tokens
+
+
+def _write(session: Session, context: Context, order: Order, choice: Choice, draft: Draft) -> Written:
+    scope = order.scope
     rates = snapshots.solve_rates(session, scope.rules_digest, scope.revision)
     rows: list[NewRow] = []
     audited: list[AuditRow] = []
     races: set[str] = set()
     for row in snapshots.judged_by_id(session, scope, choice.trajectory_ids):
         verdict, problem = stored.verdict(row), stored.problem(row)
-        source = stored.row_source(row, context.policies.rules, rates.get(row.problem_id))
+        source = stored.row_source(row, order.rules, rates.get(row.problem_id))
         trajectory = parse(row.payload, ExecutionKind(row.kind))
         draft.add(Split(row.pool), build_row(trajectory, verdict, problem, source, context.count_tokens))
         rows.append(NewRow(row.trajectory_id, row.problem_id, row_config(verdict), row.pool))
@@ -125,16 +233,14 @@ def _write(session: Session, context: Context, scope: Scope, choice: Choice, dra
     contents = draft.finish()
     plan = context.policies.audit
     public = benchmarks.load(session, benchmarks.of_clustering(session, scope.clustering_id))
-    report = with_contacts(audit(audited, plan), audited, public_items(public), plan.texts)
-    manifest = build_manifest(
-        context.policies.spec, contents.parts, contents.files, choice.funnel, report.to_json(), races
-    )
-    return Written(manifest, report, rows, refusal(manifest, report))
+    report = with_contacts(audit(audited, plan, order.spec.splits), audited, public_items(public), plan.texts)
+    manifest = build_manifest(order.spec, contents.parts, contents.files, choice.funnel, report.to_json(), races)
+    return Written(manifest, report, rows, refusal(manifest, report, order.spec))
 
 
-def refusal(manifest: Manifest, report: AuditReport) -> dict[str, Any] | None:
+def refusal(manifest: Manifest, report: AuditReport, spec: SnapshotSpec) -> dict[str, Any] | None:
     """Why a written snapshot must not be released, with the error code; None when it may be."""
-    empty = [split for split, rows in manifest.rows.items() if rows == 0]
+    empty = [split for split in spec.splits if manifest.rows[split] == 0]
     funnel = manifest.funnel
     if empty:
         kept = funnel["verdicts"].get(Reason.KEPT, 0)
@@ -151,9 +257,29 @@ def refusal(manifest: Manifest, report: AuditReport) -> dict[str, Any] | None:
     return None
 
 
-def _record(context: Context, of: Undecided, written: Written, token: int) -> None:
+def _decide(
+    context: Context, order: Order, token: int, written: Written | None, refused: dict[str, Any] | None
+) -> None:
+    with transaction(context.engine) as session:
+        leases.require(session, LeaseName.PUBLICATION, token)
+        for kind, policy in (("selection", order.spec.selection), ("audit", context.policies.audit)):
+            policies.record(session, kind, policy.name, policy.digest, msgspec.to_builtins(policy))
+        if written is not None and refused is None:
+            snapshots.record(session, _snapshot(written), written.rows)
+        release_id = snapshots.decide(
+            session,
+            order.scope.assignment_id,
+            order.spec.digest,
+            snapshot_id=written.manifest.snapshot_id if written is not None and refused is None else None,
+            refusal=refused,
+            is_standing=order.is_standing,
+        )
+        _answer(session, order, release_id)
+
+
+def _snapshot(written: Written) -> Snapshot:
     manifest = written.manifest
-    snapshot = Snapshot(
+    return Snapshot(
         snapshot_id=manifest.snapshot_id,
         spec=manifest.spec,
         manifest=msgspec.to_builtins(manifest),
@@ -161,16 +287,8 @@ def _record(context: Context, of: Undecided, written: Written, token: int) -> No
         train_rows=manifest.rows[Split.TRAIN],
         eval_rows=manifest.rows[Split.EVAL],
     )
-    with transaction(context.engine) as session:
-        leases.require(session, LeaseName.PUBLICATION, token)
-        for kind, policy in (("selection", context.policies.selection), ("audit", context.policies.audit)):
-            policies.record(session, kind, policy.name, policy.digest, msgspec.to_builtins(policy))
-        if written.refusal is None:
-            snapshots.record(session, snapshot, written.rows)
-        snapshots.decide(
-            session,
-            of.assignment_id,
-            manifest.spec_digest,
-            snapshot_id=None if written.refusal else manifest.snapshot_id,
-            refusal=written.refusal,
-        )
+
+
+def _answer(session: Session, order: Order, release_id: int) -> None:
+    for request_id in order.request_ids:
+        requests.answer(session, request_id, release_id)

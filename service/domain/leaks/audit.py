@@ -80,15 +80,21 @@ class AuditReport:
         return {"ok": self.ok, "checks": checks, "figures": self.figures}
 
 
-def audit(rows: Sequence[AuditRow], plan: AuditPlan = AUDIT_1) -> AuditReport:
-    """Ask every question of the rows of one snapshot. Independent of the order of the rows."""
+def audit(rows: Sequence[AuditRow], plan: AuditPlan = AUDIT_1, splits: Sequence[str] = SPLITS) -> AuditReport:
+    """Ask every question of the rows of one snapshot. Independent of the order of the rows.
+
+    Args:
+        rows: all rows.
+        plan: the numbers.
+        splits: those that the snapshot should have; rows of any other are a fault.
+    """
     rows = sorted(rows, key=lambda row: (row.split, row.problem_id, row.trajectory_key, row.family))
     train = [row for row in rows if row.split == TRAIN]
     held = [row for row in rows if row.split == EVAL]
     texts = _problems_by_text(train), _problems_by_text(held)
     checks = (
-        _check("empty_split", [split for split in SPLITS if not any(row.split == split for row in rows)]),
-        _check("unknown_split", [f"{row.split}:{row.problem_id}" for row in rows if row.split not in SPLITS]),
+        _check("empty_split", [split for split in splits if not any(row.split == split for row in rows)]),
+        _check("unknown_split", [f"{row.split}:{row.problem_id}" for row in rows if row.split not in splits]),
         _check("problem_in_both", sorted({row.problem_id for row in train} & {row.problem_id for row in held})),
         _check("shared_gold_ids", _shared(train, held, lambda row: row.gold_ids)),
         _check("shared_winner_ids", _shared_winners(train, held)),

@@ -20,7 +20,9 @@ class SelectionPolicy:
     """The numbers a selection is made by."""
 
     name: str = "selection-1"
-    version: int = 2
+    version: int = 3
+    keep_all: bool = False
+    """Neither duplicates nor caps nor balance drop anything."""
     per_problem: int = 8
     """Most trajectories of one problem."""
     per_problem_family: int = 2

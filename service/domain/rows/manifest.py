@@ -1,4 +1,4 @@
-"""What a snapshot is made from, what it is called, and what it says of itself: spec, id, manifest, dataset card.
+"""What a snapshot is called, and what it says of itself: id, manifest, dataset card.
 
 Writes no files. Nothing here holds a time, a serial number or a machine's name: the same rows under the same spec have
 the same id everywhere. What is learned after publication belongs in the status, not in the manifest.
@@ -7,19 +7,17 @@ the same id everywhere. What is learned after publication belongs in the status,
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from service.domain.canonical import digest
-from service.domain.rows.candidates import SELECTION_1, SelectionPolicy
 from service.domain.rows.marks import marked
-from service.domain.rows.records import LICENCE_UNKNOWN, ROW_SCHEMA_VERSION
+from service.domain.rows.records import LICENCE_UNKNOWN
+from service.domain.rows.spec import SnapshotSpec
 from service.domain.rows.splits import Config, Split
 
 MANIFEST_VERSION = "sluice-manifest/1"
-FORMATS = ("parquet", "jsonl.zst")
 SNAPSHOT_ID = r"[0-9a-f]{64}"
 """Pattern of an id, to be matched as a whole."""
 
@@ -27,28 +25,6 @@ MANIFEST_NAME = "manifest.json"
 AUDIT_NAME = "audit.json"
 CARD_NAME = "README.md"
 STATUS_NAME = "status.json"
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotSpec:
-    """Everything but the corpus that decides which rows a snapshot holds, and how they are spelled."""
-
-    rules: str
-    """Name and version of the rule set, such as `sluice-1/1`."""
-    rules_digest: str
-    leak_plan_digest: str
-    pool_plan_digest: str
-    audit_digest: str
-    """Of the audit that the snapshot had to pass."""
-    selection: SelectionPolicy = SELECTION_1
-    configs: tuple[Config, ...] = (Config.AGENTIC, Config.UNATTRIBUTED)
-    formats: tuple[str, ...] = FORMATS
-    row_schema: str = ROW_SCHEMA_VERSION
-
-    @property
-    def digest(self) -> str:
-        """Sha256 hex of the spec, the digests of plans and rules included."""
-        return digest(self)
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, order=True):

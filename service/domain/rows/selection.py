@@ -71,13 +71,13 @@ def select(candidates: Iterable[Candidate], policy: SelectionPolicy = SELECTION_
     places: defaultdict[tuple[Config, str], _Place] = defaultdict(_Place)
     for each in ranked:
         place = places[each.config, each.problem_id]
-        reason = _inadmissible(each, policy) or place.refusal(each, policy)
+        reason = _inadmissible(each, policy) or (None if policy.keep_all else place.refusal(each, policy))
         if reason is not None:
             dropped[each.key] = reason
         else:
             place.take(each)
             chosen.append(each)
-    surplus = _surplus(chosen, policy)
+    surplus = set() if policy.keep_all else _surplus(chosen, policy)
     dropped |= dict.fromkeys(surplus, SelectionReason.BALANCE)
     return Selection(tuple(sorted({each.key for each in chosen} - surplus)), dropped)
 

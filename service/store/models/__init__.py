@@ -25,7 +25,16 @@ from service.store.models.harvest import (
 from service.store.models.imports import IMPORTED, Import
 from service.store.models.leakage import Clustering, ClusterMember, LeakEdge, PoolAssignment, PoolMember
 from service.store.models.local import LocalEnvelope, LocalGrading, TailPosition, WitnessLine
-from service.store.models.release import Job, Lease, Release, Snapshot, SnapshotMark, SnapshotRow
+from service.store.models.release import (
+    Job,
+    Lease,
+    Release,
+    Snapshot,
+    SnapshotAnswer,
+    SnapshotMark,
+    SnapshotRequest,
+    SnapshotRow,
+)
 from service.store.models.standings import (
     AgentCode,
     AgentCodeBytes,
@@ -77,7 +86,9 @@ __all__ = [
     "ScannedTrajectory",
     "SeedCommitment",
     "Snapshot",
+    "SnapshotAnswer",
     "SnapshotMark",
+    "SnapshotRequest",
     "SnapshotRow",
     "Suite",
     "TailPosition",

@@ -57,9 +57,33 @@ class Release(Base):
     assignment_id: Mapped[int] = mapped_column(BigInteger, ForeignKey("pool_assignments.assignment_id"))
     spec_digest: Mapped[str]
     snapshot_id: Mapped[str | None] = mapped_column(ForeignKey("snapshots.snapshot_id"))
+    is_standing: Mapped[bool] = mapped_column(server_default="true")
+    """The spec is the one of the snapshots that nobody asks for."""
     refusal: Mapped[JsonObject | None]
     """Error code, message and audit of a release that was refused; None when published."""
     decided_at: Mapped[RecordedAt]
+
+
+class SnapshotRequest(Base):
+    """Somebody's wish for a snapshot with options of their own."""
+
+    __tablename__ = "snapshot_requests"
+
+    request_id: Mapped[Serial]
+    options: Mapped[JsonObject]
+    requested_at: Mapped[RecordedAt]
+
+
+class SnapshotAnswer(Base):
+    """What became of a request: a release, or why there can be none. A request without an answer is open."""
+
+    __tablename__ = "snapshot_answers"
+
+    request_id: Mapped[int] = mapped_column(BigInteger, ForeignKey("snapshot_requests.request_id"), primary_key=True)
+    release_id: Mapped[int | None] = mapped_column(BigInteger, ForeignKey("releases.release_id"))
+    refusal: Mapped[JsonObject | None]
+    """Where there is no release: error code and message."""
+    answered_at: Mapped[RecordedAt]
 
 
 class Job(Base):

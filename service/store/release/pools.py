@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from service.domain.leaks.pools import Pool
 from service.store.copying import copy_missing
-from service.store.models import Clustering, PoolAssignment, PoolMember, Release, SnapshotRow
+from service.store.models import Clustering, PoolAssignment, PoolMember, SnapshotRow
 
 
 class PoolRow(NamedTuple):
@@ -78,25 +78,20 @@ def members(session: Session, assignment_id: int) -> dict[str, PoolRow]:
     return {row[0]: PoolRow(*row) for row in rows}
 
 
-class Undecided(NamedTuple):
-    """An assignment that has neither been released under a spec nor refused."""
+class Releasable(NamedTuple):
+    """An assignment that snapshots can be made from."""
 
     revision: int
     clustering_id: int
     assignment_id: int
+    benchmarks_digest: str
+    """Of the benchmarks that stood."""
 
 
-def undecided(session: Session, spec_digest: str) -> Undecided | None:
-    """The newest assignment, when there is no release decision on it under this spec; None when nothing is to do."""
+def releasable(session: Session) -> Releasable | None:
+    """The newest assignment, if snapshots can be made from it; None when there is none, or when it was refused."""
     newest = latest(session)
     if newest is None or newest.refusal is not None:
         return None
-    decided = session.scalar(
-        select(Release.release_id).where(
-            Release.assignment_id == newest.assignment_id, Release.spec_digest == spec_digest
-        )
-    )
     clustering = session.get_one(Clustering, newest.clustering_id)
-    if decided is not None:
-        return None
-    return Undecided(clustering.revision, newest.clustering_id, newest.assignment_id)
+    return Releasable(clustering.revision, newest.clustering_id, newest.assignment_id, clustering.benchmarks_digest)

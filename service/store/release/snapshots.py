@@ -1,6 +1,7 @@
 """Snapshots and release decisions as stored, and the judged rows a snapshot chooses from. Chooses nothing itself."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import zstandard
@@ -72,6 +73,10 @@ class JudgedRow(NamedTuple):
     signals: dict[str, Any]
     answer: list[str]
     reasoning_score: float | None
+    reward: float | None
+    """What SN15 paid for an episode, or the score of a problem."""
+    completed_at: datetime | None
+    """When its run was completed."""
     zstd: bytes
 
     @property
@@ -114,6 +119,7 @@ def _row(row: Iterable[Any], merged: Mapping[str, str]) -> JudgedRow:
 
 def _judged(scope: Scope) -> Select[*tuple[Any, ...]]:
     standing, dead = current(scope.rules_digest, scope.revision), entombed(scope.revision)
+    judgement = standing.c.evidence["judgement"]
     return (
         select(
             *(Trajectory.trajectory_id, Trajectory.eval_run_id, Trajectory.kind),
@@ -124,7 +130,9 @@ def _judged(scope: Scope) -> Select[*tuple[Any, ...]]:
             *(ClusterMember.query, ClusterMember.query_confirmed, ClusterMember.gold_ids, ClusterMember.winner_ids),
             *(Verdict.outcome, Verdict.reason, Verdict.structural_class, Verdict.trust),
             *(Verdict.calls, Verdict.signals, Verdict.answer),
-            standing.c.evidence["judgement"]["reasoning_score"].as_float(),
+            judgement["reasoning_score"].as_float(),
+            func.coalesce(judgement["paid_reward"].as_float(), judgement["score"].as_float()),
+            EvaluationRun.completed_at,
             Payload.zstd,
         )
         .join(standing, standing.c.trajectory_id == Trajectory.trajectory_id)
@@ -160,6 +168,20 @@ def solve_rates(session: Session, rules_digest: str, revision: int) -> dict[str,
     return {problem_id: solved / tries for problem_id, solved, tries in rows}
 
 
+def disputed(session: Session, rules_digest: str, revision: int) -> frozenset[tuple[str, str]]:
+    """Agent version and problem, where runs of the one at the other differ in what SN15 says of their success."""
+    verdict = current(rules_digest, revision)
+    success = verdict.c.evidence["judgement"]["success"].as_boolean()
+    rows = session.execute(
+        select(EvaluationRun.agent_version_id, Trajectory.problem_id)
+        .join(verdict, verdict.c.trajectory_id == Trajectory.trajectory_id)
+        .join(EvaluationRun, EvaluationRun.eval_run_id == Trajectory.eval_run_id)
+        .group_by(EvaluationRun.agent_version_id, Trajectory.problem_id)
+        .having(func.count(func.distinct(success)) > 1)
+    )
+    return frozenset((version, problem_id) for version, problem_id in rows)
+
+
 def funnel(session: Session, rules_digest: str, revision: int) -> dict[str, int]:
     """Trajectories by verdict reason at one revision; `kept` counts the kept ones."""
     verdict = current(rules_digest, revision)
@@ -188,13 +210,35 @@ def record(session: Session, snapshot: Snapshot, rows: Iterable[NewRow]) -> bool
 
 
 def decide(
-    session: Session, assignment_id: int, spec_digest: str, *, snapshot_id: str | None, refusal: dict[str, Any] | None
-) -> None:
-    """Note what became of one assignment under one spec: a snapshot or a refusal, never both."""
+    session: Session,
+    assignment_id: int,
+    spec_digest: str,
+    *,
+    snapshot_id: str | None,
+    refusal: dict[str, Any] | None,
+    is_standing: bool = True,
+) -> int:
+    """Note what became of one assignment under one spec: a snapshot or a refusal, never both; the release's id."""
     session.execute(
         insert(Release)
-        .values(assignment_id=assignment_id, spec_digest=spec_digest, snapshot_id=snapshot_id, refusal=refusal)
+        .values(
+            assignment_id=assignment_id,
+            spec_digest=spec_digest,
+            snapshot_id=snapshot_id,
+            refusal=refusal,
+            is_standing=is_standing,
+        )
         .on_conflict_do_nothing(index_elements=["assignment_id", "spec_digest"])
+    )
+    decided = decision(session, assignment_id, spec_digest)
+    assert decided is not None
+    return decided.release_id
+
+
+def decision(session: Session, assignment_id: int, spec_digest: str) -> Release | None:
+    """What became of one assignment under one spec; None while that is open."""
+    return session.scalar(
+        select(Release).where(Release.assignment_id == assignment_id, Release.spec_digest == spec_digest)
     )
 
 
@@ -209,14 +253,18 @@ def get(session: Session, snapshot_id: str) -> Snapshot | None:
 
 
 def seconds_since_release(session: Session) -> float | None:
-    """Time since the last snapshot was published; None when none has been."""
-    since = session.scalar(select(func.extract("epoch", func.now() - func.max(Snapshot.published_at))))
+    """Time since the last snapshot was published that nobody asked for; None when none has been."""
+    since = session.scalar(
+        select(func.extract("epoch", func.now() - func.max(Snapshot.published_at)))
+        .join(Release, Release.snapshot_id == Snapshot.snapshot_id)
+        .where(Release.is_standing)
+    )
     return None if since is None else float(since)
 
 
 def latest_release(session: Session) -> Release | None:
-    """The newest release decision; None before the first."""
-    return session.scalar(select(Release).order_by(Release.release_id.desc()).limit(1))
+    """The newest decision on a snapshot that nobody asked for; None before the first."""
+    return session.scalar(select(Release).where(Release.is_standing).order_by(Release.release_id.desc()).limit(1))
 
 
 def members(session: Session, snapshot_id: str) -> Collection[NewRow]:

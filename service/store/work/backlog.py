@@ -10,10 +10,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from service.domain.agent_code.code_scan import SCANNER_VERSION
+from service.domain.policy import Policies
 from service.store.corpus import code_scans, families, revisions, verdicts
 from service.store.harvest import ledger
 from service.store.models import Clustering
-from service.store.release import benchmarks, clusters, pools
+from service.store.release import benchmarks, clusters, pools, requests, snapshots
 
 
 def items_due(session: Session, now: datetime, limit: int) -> Sequence[int]:
@@ -57,6 +58,15 @@ def assignment_due(session: Session, pool_plan_digest: str) -> bool:
     return clusters.unassigned(session, pool_plan_digest) is not None
 
 
-def release_due(session: Session, spec_digest: str) -> bool:
-    """Snapshot: whether the newest pools have neither been released nor refused under this spec."""
-    return pools.undecided(session, spec_digest) is not None
+def release_due(session: Session, policies: Policies) -> bool:
+    """Snapshot: whether the newest pools have neither been released nor refused under the standing spec."""
+    found = pools.releasable(session)
+    if found is None:
+        return False
+    spec = policies.spec(policies.standing, found.benchmarks_digest)
+    return snapshots.decision(session, found.assignment_id, spec.digest) is None
+
+
+def requests_due(session: Session) -> bool:
+    """Snapshot: whether a request is open, and there are pools to answer it from."""
+    return bool(requests.open_requests(session)) and pools.releasable(session) is not None

@@ -22,6 +22,8 @@ class Progress:
     clustering_due: bool
     assignment_due: bool
     release_due: bool
+    requests_due: bool = False
+    """Somebody asked for a snapshot and has no answer."""
     code_due: bool = False
     """Released code has not been scanned, or has not become evidence of every trajectory it is about."""
 
@@ -33,7 +35,9 @@ class Progress:
     @property
     def idle(self) -> bool:
         """Whether no stage has anything to do."""
-        return self.harvested and not (self.clustering_due or self.assignment_due or self.release_due)
+        return self.harvested and not (
+            self.clustering_due or self.assignment_due or self.release_due or self.requests_due
+        )
 
 
 def progress(session: Session, policies: Policies, now: datetime) -> Progress:
@@ -44,6 +48,7 @@ def progress(session: Session, policies: Policies, now: datetime) -> Progress:
         unjudged=bool(backlog.trajectories_unjudged(session, policies.rules.digest, 1)),
         clustering_due=backlog.clustering_due(session, policies.leaks.digest, policies.rules.digest),
         assignment_due=backlog.assignment_due(session, policies.pools.digest),
-        release_due=backlog.release_due(session, policies.spec.digest),
+        release_due=backlog.release_due(session, policies),
+        requests_due=backlog.requests_due(session),
         code_due=backlog.code_due(session, policies.leaks.families.digest),
     )

@@ -16,16 +16,24 @@ from service.domain.rows.manifest import (
     Part,
     PartContents,
     PartSummary,
-    SnapshotSpec,
     build_manifest,
     dataset_card,
     document,
     id_of,
     snapshot_id,
 )
+from service.domain.rows.spec import SnapshotSpec
 from service.domain.rows.splits import Config, Split
+from service.domain.rows.wanted import Wanted
 
-SPEC = SnapshotSpec(rules="sluice-1/1", rules_digest="r", leak_plan_digest="l", pool_plan_digest="p", audit_digest="a")
+SPEC = SnapshotSpec(
+    rules="sluice-1/1",
+    rules_digest="r",
+    leak_plan_digest="l",
+    pool_plan_digest="p",
+    audit_digest="a",
+    benchmarks_digest="b",
+)
 TRAIN = Part(config=Config.AGENTIC, split=Split.TRAIN)
 EVAL = Part(config=Config.AGENTIC, split=Split.EVAL)
 LOOSE_TRAIN = Part(config=Config.UNATTRIBUTED, split=Split.TRAIN)
@@ -63,12 +71,13 @@ def test_the_id_depends_on_every_row_its_split_and_the_spec():
                 {"pool_plan_digest": "x"},
                 {"audit_digest": "x"},
                 {"selection": SelectionPolicy(per_problem=7)},
-                {"configs": (Config.AGENTIC,)},
+                {"wanted": Wanted(configs=(Config.AGENTIC,))},
+                {"benchmarks_digest": "x"},
                 {"row_schema": "x"},
             )
         ),
     }
-    assert len(ids) == 11  # none of the eleven ways to differ gives an id that another has
+    assert len(ids) == 12  # none of the twelve ways to differ gives an id that another has
     # A part without rows is as good as no part.
     assert snapshot_id(SPEC, [contents(TRAIN, "a"), contents(EVAL, "b"), contents(LOOSE_TRAIN)]) == same
 

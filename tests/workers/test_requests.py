@@ -1,0 +1,221 @@
+"""Snapshots that somebody asked for: each answered once, from the newest pools, whatever happens on the way."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from service.config import Settings
+from service.domain.filter.rules import PAPER_2606_10064
+from service.domain.policy import DEFAULT_POLICIES
+from service.embedded import Services
+from service.judging import judge_batch
+from service.store.engine import reading, transaction
+from service.store.models import Release, Snapshot, SnapshotAnswer
+from service.store.release import pools, requests, snapshots
+from service.store.release.requests import Answer
+from service.store.work import backlog
+from service.store.work.progress import progress
+from tests.workers import late
+from workers.context import Context, open_context
+from workers.stages import snapshot
+
+
+@pytest.fixture(scope="module")
+def corpus(
+    new_database: Callable[[], AbstractContextManager[str]],
+    services: Services,
+    source_url: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Context]:
+    """A harvested corpus with its standing snapshot."""
+    folder = tmp_path_factory.mktemp("requests")
+    with new_database() as url:
+        context = open_context(Settings(source_url=source_url, data_dir=folder), url, services.redis_url)
+        late.harvest(context)
+        yield context
+        context.engine.dispose()
+
+
+def ask(context: Context, options: dict[str, Any]) -> int:
+    with transaction(context.engine) as session:
+        return requests.add(session, options)
+
+
+def serve(context: Context) -> None:
+    snapshot.run([], context, "message")
+
+
+def answer(context: Context, options: dict[str, Any]) -> Answer:
+    number = ask(context, options)
+    serve(context)
+    return answered(context, number)
+
+
+def answered(context: Context, number: int) -> Answer:
+    with reading(context.engine) as session:
+        found = requests.answer_to(session, number)
+    assert found is not None
+    return found
+
+
+def rows_of(context: Context, given: Answer) -> list[snapshots.NewRow]:
+    assert given.snapshot_id is not None, given.refusal
+    with reading(context.engine) as session:
+        return list(snapshots.members(session, given.snapshot_id))
+
+
+def standing(context: Context) -> Answer:
+    return Answer(late.newest(context), None)
+
+
+def releases(context: Context) -> int:
+    with reading(context.engine) as session:
+        return session.scalar(select(func.count()).select_from(Release)) or 0
+
+
+def test_what_is_asked_for_as_it_stands_is_the_standing_snapshot(corpus: Context) -> None:
+    before = releases(corpus)
+    assert answer(corpus, {}) == standing(corpus)
+    assert releases(corpus) == before
+
+
+def test_one_split_is_written_alone(corpus: Context) -> None:
+    given = answer(corpus, {"splits": ["eval"]})
+    assert {row.split for row in rows_of(corpus, given)} == {"eval"}
+    expected = {row.trajectory_id for row in rows_of(corpus, standing(corpus)) if row.split == "eval"}
+    assert {row.trajectory_id for row in rows_of(corpus, given)} == expected
+    manifest = corpus.files.manifest(given.snapshot_id or "")
+    assert {part.split for part in manifest.parts} == {"eval"}
+    assert manifest.audit["ok"]
+
+
+def test_a_wish_leaves_out_the_rest_with_its_reason(corpus: Context) -> None:
+    given = answer(corpus, {"wanted": {"categories": ["shop"]}, "selection": {"keep": "all"}})
+    funnel = corpus.files.manifest(given.snapshot_id or "").funnel
+    served = funnel["pools"]["train"] + funnel["pools"]["eval"]
+    assert funnel["selection"]["other_category"] > 0
+    assert funnel["rows"] == len(rows_of(corpus, given)) == served - sum(funnel["selection"].values())
+    assert not {"duplicate", "near_duplicate", "family_cap", "problem_cap", "balance"} & set(funnel["selection"])
+
+
+def test_all_is_more_than_the_best(corpus: Context) -> None:
+    given = answer(corpus, {"selection": {"keep": "all"}})
+    every = {row.trajectory_id for row in rows_of(corpus, given)}
+    assert every > {row.trajectory_id for row in rows_of(corpus, standing(corpus))}
+
+
+def test_exact_tokens_are_asked_of_every_row(corpus: Context) -> None:
+    given = answer(corpus, {"selection": {"keep": "all"}})
+    counted = sorted(tokens(corpus, given))
+    limit = counted[len(counted) // 2]
+    fewer = answer(corpus, {"selection": {"keep": "all"}, "wanted": {"max_tokens": limit}})
+    assert sorted(tokens(corpus, fewer)) == [number for number in counted if number <= limit]
+
+
+def tokens(context: Context, given: Answer) -> list[int]:
+    import pyarrow.parquet as pq
+
+    manifest = context.files.manifest(given.snapshot_id or "")
+    names = [entry.name for entry in manifest.files if entry.format == "parquet"]
+    return [
+        number
+        for name in names
+        for number in pq.read_table(context.files.path(manifest.snapshot_id, name)).column("tokens").to_pylist()
+    ]
+
+
+def test_a_wish_that_nothing_meets_is_refused_by_name_and_leaves_the_standing_one(corpus: Context) -> None:
+    before = standing(corpus)
+    given = answer(corpus, {"wanted": {"races": ["no such race"]}})
+    assert given.snapshot_id is None
+    assert given.refusal is not None
+    assert given.refusal["code"] == "EMPTY_SPLIT"
+    assert "other_race" in given.refusal["message"]
+    assert standing(corpus) == before
+
+
+def test_equal_requests_are_made_once(corpus: Context) -> None:
+    before = releases(corpus)
+    numbers = [ask(corpus, {"selection": {"per_problem": 1}}) for _ in range(2)]
+    serve(corpus)
+    first, second = (answered(corpus, number) for number in numbers)
+    assert first == second
+    assert releases(corpus) == before + 1
+    assert answer(corpus, {"selection": {"per_problem": 1}}) == first
+    assert releases(corpus) == before + 1
+
+
+def test_a_request_of_another_version_is_refused_and_holds_up_nothing(corpus: Context) -> None:
+    unreadable, fine = ask(corpus, {"moon": "full"}), ask(corpus, {"splits": ["train"]})
+    serve(corpus)
+    refusal = answered(corpus, unreadable).refusal
+    assert refusal is not None
+    assert "moon" in refusal["message"]
+    assert answered(corpus, fine).snapshot_id is not None
+
+
+def test_an_open_request_is_work_to_do(corpus: Context) -> None:
+    number = ask(corpus, {"selection": {"per_problem": 2}})
+    with reading(corpus.engine) as session:
+        state = progress(session, DEFAULT_POLICIES, corpus.now())
+    assert (state.requests_due, state.idle, state.release_due) == (True, False, False)
+    serve(corpus)
+    assert answered(corpus, number).snapshot_id
+    with reading(corpus.engine) as session:
+        assert not backlog.requests_due(session)
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("place", ["service.store.release.snapshots.record", "service.store.release.requests.answer"])
+def test_a_request_survives_whoever_dies_over_it(corpus: Context, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = 3 + len(place) % 5
+    number = ask(corpus, {"selection": {"per_problem": limit}})
+
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, die)
+        with pytest.raises(Killed):
+            serve(corpus)
+    with reading(corpus.engine) as session:
+        assert requests.answer_to(session, number) is None
+    serve(corpus)
+    assert answered(corpus, number).snapshot_id
+    with reading(corpus.engine) as session:
+        answers = session.scalars(select(SnapshotAnswer).where(SnapshotAnswer.request_id == number)).all()
+        assert len(answers) == 1
+        stored = set(session.scalars(select(Snapshot.snapshot_id)))
+    assert stored == set(corpus.files.ids())
+
+
+def test_rows_that_anybody_was_given_count_as_published(corpus: Context) -> None:
+    answer(corpus, {"selection": {"keep": "all"}})
+    with reading(corpus.engine) as session:
+        published = pools.history(session).published_train
+        rows = [row for one in snapshots.listing(session) for row in snapshots.members(session, one.snapshot_id)]
+    assert published == {row.problem_id for row in rows if row.split == "train"}
+
+
+def test_another_rule_set_needs_its_verdicts_first(corpus: Context) -> None:
+    wish = {"rules": PAPER_2606_10064.name, "splits": ["train"], "selection": {"keep": "all"}}
+    refused = answer(corpus, wish).refusal
+    assert refused is not None
+    assert refused["code"] == "PREREQUISITE_MISSING"
+    assert f"sluice judge --rules {PAPER_2606_10064.name}" in refused["message"]
+    with reading(corpus.engine) as session:
+        ids = list(backlog.trajectories_unjudged(session, PAPER_2606_10064.digest, 10_000))
+    judge_batch(corpus.engine, ids, PAPER_2606_10064, corpus.count_tokens)
+    number = ask(corpus, wish)
+    late.release(corpus)
+    given = answered(corpus, number)
+    assert given.snapshot_id is not None, given.refusal
+    manifest = corpus.files.manifest(given.snapshot_id)
+    assert manifest.spec["rules"] == PAPER_2606_10064.label
+    assert manifest.rows["train"] > 0
