@@ -239,10 +239,12 @@ class SnapshotFile(Wire):
     """One data file of a snapshot; `url` is relative to the service."""
 
     name: str
-    config: str
+    config: str | None
+    """None: of all configurations."""
     split: str
     format: str
     rows: int
+    """Lines of the file; one row may give several."""
     bytes: int
     sha256: str
     url: str

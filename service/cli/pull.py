@@ -117,7 +117,7 @@ def _manifest(content: bytes, snapshot_id: str) -> Manifest:
         manifest = msgspec.json.decode(content, type=Manifest)
     except msgspec.DecodeError as error:
         raise SluiceError(ErrorCode.DIGEST_MISMATCH, "the service's manifest cannot be read") from error
-    if not manifest.snapshot_id == snapshot_id == id_of(manifest.spec_digest, manifest.parts):
+    if not manifest.snapshot_id == snapshot_id == id_of(manifest.spec_digest, manifest.parts, manifest.gold_digest):
         raise SluiceError(ErrorCode.DIGEST_MISMATCH, "the service's manifest does not have the digest it is named by")
     return manifest
 

@@ -1,21 +1,19 @@
 """A published snapshot audited again from the bytes of its files: whether they are what was published, and leak."""
 
 import hashlib
-import io
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-import zstandard
 from sqlalchemy import Engine
 
-from service.domain.leaks.audit import AuditReport, AuditRow, Check, audit
+from service.domain.leaks.audit import SPLITS, AuditReport, AuditRow, Check, audit
 from service.domain.leaks.contact_audit import with_contacts
 from service.domain.policy import DEFAULT_POLICIES
 from service.domain.rows.manifest import FileEntry, Manifest, id_of, rows_digest
 from service.store.engine import reading
-from service.store.release import benchmarks
+from service.store.release import benchmarks, published
 from service.store.release.auditing import KnownAnswers, known_answers, known_benchmarks
 from service.store.release.files import FileStore
 from service.store.release.shards import sha256_of
@@ -51,13 +49,16 @@ def reaudit(engine: Engine, files: FileStore, snapshot_id: str) -> AuditReport:
     damaged = [entry.name for entry in manifest.files if not _is_intact(files.path(snapshot_id, entry.name), entry)]
     rows: list[AuditRow] = []
     digests: dict[str, list[str]] = defaultdict(list)
-    for entry in _row_files(manifest):
+    for entry in published.row_files(manifest):
         if entry.name not in damaged:
-            for line in _lines(files.path(snapshot_id, entry.name)):
+            for line in published.lines(files, snapshot_id, entry):
                 digests[f"{entry.config}/{entry.split}"].append(hashlib.sha256(line).hexdigest())
-                rows.append(_audit_row(line, entry.split, known))
+                row = msgspec.json.decode(line, type=_Row)
+                if row.messages:  # one whose content is withheld can give nothing away
+                    rows.append(_audit_row(row, entry.split, known))
     plan = DEFAULT_POLICIES.audit
-    report = with_contacts(audit(rows, plan), rows, public, plan.texts)
+    splits = manifest.spec.get("splits", SPLITS)
+    report = with_contacts(audit(rows, plan, splits), rows, public, plan.texts)
     checks = (
         _check("file_digests", damaged),
         _check("row_digests", _wrong_parts(manifest, digests)),
@@ -67,12 +68,7 @@ def reaudit(engine: Engine, files: FileStore, snapshot_id: str) -> AuditReport:
     return AuditReport(all(check.ok for check in checks), checks, report.figures)
 
 
-def _row_files(manifest: Manifest) -> list[FileEntry]:
-    return [entry for entry in manifest.files if entry.format == "jsonl.zst"]
-
-
-def _audit_row(line: bytes, split: str, known: Mapping[str, KnownAnswers]) -> AuditRow:
-    row = msgspec.json.decode(line, type=_Row)
+def _audit_row(row: _Row, split: str, known: Mapping[str, KnownAnswers]) -> AuditRow:
     answers = known.get(row.problem_id, NOTHING_KNOWN)
     return AuditRow(
         split=split,
@@ -96,13 +92,7 @@ def _wrong_parts(manifest: Manifest, digests: Mapping[str, list[str]]) -> list[s
 
 
 def _names_itself(manifest: Manifest) -> bool:
-    return manifest.snapshot_id == id_of(manifest.spec_digest, manifest.parts)
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
-        for line in io.BufferedReader(stream):
-            yield line.rstrip(b"\n")
+    return manifest.snapshot_id == id_of(manifest.spec_digest, manifest.parts, manifest.gold_digest)
 
 
 def _is_intact(path: Path, entry: FileEntry) -> bool:

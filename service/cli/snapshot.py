@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from service.cli import asking, naming, spec_file
+from service.cli import asking, difference, naming, spec_file
 from service.cli.joined import Joined, joined
 from service.cli.marks import marks_in_words, marks_of
 from service.cli.options import AsJson, DataDir, settings
@@ -25,6 +25,7 @@ SpecFile = Annotated[
     typer.Option("--spec", help="TOML or JSON file of what the snapshot is to hold.", show_default="standing"),
 ]
 PrintSpec = Annotated[bool, typer.Option("--print-spec", help="Print such a file to start from, and stop.")]
+Rows = Annotated[int, typer.Option("--rows", min=0, help="Rows that differ to name; all are counted.")]
 SnapshotId = Annotated[
     str, typer.Argument(metavar="ID", help="Id of a published snapshot, or its first 8 digits or more.")
 ]
@@ -130,6 +131,18 @@ def audit(snapshot_id: SnapshotId, data_dir: DataDir = None, as_json: AsJson = F
         print_table(f"Audit of {snapshot_id}", ("check", "outcome", "faults", "examples"), rows)
     if not report.ok:
         raise typer.Exit(1)
+
+
+@app.command("diff")
+def diff(
+    before: SnapshotId, after: SnapshotId, rows: Rows = 20, data_dir: DataDir = None, as_json: AsJson = False
+) -> None:
+    """Show what two published snapshots were made by, which rows are in one alone, and why."""
+    with joined(settings(data_dir=data_dir)) as at:
+        files = FileStore(at.settings.snapshot_dir)
+        one, other = (naming.find(given, files.ids()) for given in (before, after))
+        found = difference.compare(at, files, one, other, rows)
+    difference.show(one, other, found, as_json)
 
 
 def _released(at: Joined) -> str | None:

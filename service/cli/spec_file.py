@@ -10,10 +10,10 @@ TEMPLATE = """\
 
 rules = "sluice-1"                  # rule set whose verdicts count: `sluice rules list`
 splits = ["train", "eval"]
-formats = ["parquet", "jsonl.zst"]
+formats = ["parquet", "jsonl.zst", "kto", "prompts", "atif"]  # and "sharegpt"
 
 [wanted]                            # empty lists ask for anything
-configs = ["agentic", "unattributed"]
+configs = ["agentic", "unattributed", "negative", "rejected"]
 kinds = []                          # legacy_shoppingbench, envpack, atif, messages
 classes = []                        # agentic, unknown, ...: see `sluice stats`
 categories = []                     # product, shop, voucher, ...

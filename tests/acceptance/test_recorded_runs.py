@@ -97,7 +97,11 @@ def test_the_manifest_accounts_for_every_trajectory(recorded: Pipeline) -> None:
     served = funnel["pools"]["train"] + funnel["pools"]["eval"]
     assert served == funnel["rows"] + sum(funnel["selection"].values())
     assert sum(manifest.rows.values()) == funnel["rows"]
-    assert Counter(file.format for file in manifest.files) == {"parquet": 2, "jsonl.zst": 2}
+    # Rows of train and eval, the failures and the rejected of train; labels of the followed and of the failures.
+    files = Counter(file.format for file in manifest.files)
+    assert files == {"parquet": 4, "jsonl.zst": 4, "kto": 2, "atif": 2, "prompts": 2, "gold": 1}
+    assert manifest.kto is not None
+    assert manifest.kto.desirable > manifest.kto.undesirable > 0
 
 
 def test_harvesting_again_adds_nothing(recorded: Pipeline) -> None:

@@ -42,7 +42,7 @@ from service.store.release.clusters import MemberRow
 from service.store.release.files import FileStore
 from service.store.release.pools import PoolRow
 from service.store.release.snapshots import NewRow
-from tests.domain.sample_rows import make_row
+from tests.domain.sample_rows import make_row, problem
 
 NOW = datetime(2026, 5, 4, 19, 0, tzinfo=UTC)
 HOSTILE = '<script>alert("agent")</script><b>'
@@ -240,7 +240,7 @@ def write(files: FileStore, eval_query: str | None = "five blue parasols with a 
     with files.draft() as draft:
         for split, rows in ((Split.TRAIN, train), (Split.EVAL, held)):
             for row in sorted(rows, key=lambda row: row.row_id):
-                draft.add(split, row)
+                draft.add(split, row, problem())
         contents = draft.finish()
         manifest = build_manifest(spec, contents.parts, contents.files, FUNNEL, REPORT, ["race-1"])
         draft.publish(manifest, REPORT)

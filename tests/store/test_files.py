@@ -18,12 +18,12 @@ import zstandard
 
 from service.domain.rows.manifest import build_manifest
 from service.domain.rows.records import Row, row_line
-from service.domain.rows.spec import SnapshotSpec
+from service.domain.rows.spec import ROW_FORMATS, SnapshotSpec
 from service.domain.rows.splits import Config, Split
 from service.errors import ErrorCode, SluiceError
 from service.store.release import shards
 from service.store.release.files import FileStore
-from tests.domain.sample_rows import make_row
+from tests.domain.sample_rows import make_row, problem
 
 SPEC = SnapshotSpec(
     rules="sluice-1/1",
@@ -48,9 +48,9 @@ def rows(count: int = 12) -> list[tuple[Split, Row]]:
 
 
 def publish(store: FileStore, placed: Iterable[tuple[Split, Row]]) -> tuple[str, bool]:
-    with store.draft() as draft:
+    with store.draft(ROW_FORMATS) as draft:
         for split, row in placed:
-            draft.add(split, row)
+            draft.add(split, row, problem())
         contents = draft.finish()
         manifest = build_manifest(SPEC, contents.parts, contents.files, {}, AUDIT, ["race-1"])
         return manifest.snapshot_id, draft.publish(manifest, AUDIT)
@@ -184,7 +184,7 @@ def test_only_the_status_changes(tmp_path: Path):
 def test_a_draft_in_use_is_not_swept(tmp_path: Path):
     store = FileStore(tmp_path)
     with store.draft() as slow:
-        slow.add(*rows()[0])
+        slow.add(*rows()[0], problem())
         publish(store, rows())
         slow.finish()
         assert len(list(tmp_path.glob(".draft-*"))) == 1

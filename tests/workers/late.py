@@ -1,6 +1,7 @@
 """A whole harvest in this process, and again after the source has changed its word, for tests of late truth."""
 
 import gzip
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from sqlalchemy import func, select, update
 
 from service.domain.rows.records import trajectory_key
+from service.domain.rows.splits import TRAINED, Config
 from service.replay.recorded import ENVPACK, EpisodeItem, LegacyItem, Run
 from service.store.engine import reading, transaction
 from service.store.harvest import ledger
@@ -90,12 +92,17 @@ def newest(context: Context) -> str:
     return decided.snapshot_id
 
 
-def keys(context: Context, snapshot_id: str, eval_run_id: str | None = None) -> set[str]:
-    """Trajectory keys of the rows of a snapshot, all or those of one run."""
+def keys(
+    context: Context,
+    snapshot_id: str,
+    eval_run_id: str | None = None,
+    configs: Collection[Config] = TRAINED,
+) -> set[str]:
+    """Trajectory keys of the rows of a snapshot of some configurations, all or those of one run."""
     statement = (
         select(Trajectory.eval_run_id, Trajectory.problem_id)
         .join(SnapshotRow, SnapshotRow.trajectory_id == Trajectory.trajectory_id)
-        .where(SnapshotRow.snapshot_id == snapshot_id)
+        .where(SnapshotRow.snapshot_id == snapshot_id, SnapshotRow.config.in_(configs))
     )
     with reading(context.engine) as session:
         return {trajectory_key(*row) for row in session.execute(statement) if eval_run_id in (None, row.eval_run_id)}

@@ -17,6 +17,7 @@ from sqlalchemy import select
 
 from service.config import Settings
 from service.domain.rows.records import trajectory_key
+from service.domain.rows.splits import Config
 from service.embedded import Services
 from service.replay.archive import read_archive
 from service.replay.faults import Faults
@@ -219,8 +220,8 @@ def test_tombstones_are_raised_and_lifted_and_name_their_reason(story: Story) ->
 
 
 def test_a_published_snapshot_is_marked_for_as_long_as_its_rows_differ(story: Story) -> None:
-    rows = sorted(story.rows[FIRST])
-    of_run = [key for key in rows if key.startswith(story.targets["invalidated"].run.eval_run_id)]
+    run = story.targets["invalidated"].run.eval_run_id
+    of_run = sorted(late.keys(story.context, story.newest[FIRST], run, tuple(Config)))
     told = story.status[CHANGED_NOW]
     assert told["state"] == "marked"
     assert told["invalidated_runs"] == [story.targets["invalidated"].run.eval_run_id]

@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from service.cli.difference import compare
+from service.cli.joined import Joined
+from service.cli.reaudit import reaudit
 from service.config import Settings
 from service.domain.filter.rules import PAPER_2606_10064
 from service.domain.policy import DEFAULT_POLICIES
+from service.domain.rows.splits import TRAINED
 from service.embedded import Services
 from service.judging import judge_batch
 from service.store.engine import reading, transaction
@@ -62,9 +66,10 @@ def answered(context: Context, number: int) -> Answer:
 
 
 def rows_of(context: Context, given: Answer) -> list[snapshots.NewRow]:
+    """The rows to be followed."""
     assert given.snapshot_id is not None, given.refusal
     with reading(context.engine) as session:
-        return list(snapshots.members(session, given.snapshot_id))
+        return [row for row in snapshots.members(session, given.snapshot_id) if row.config in TRAINED]
 
 
 def standing(context: Context) -> Answer:
@@ -119,7 +124,7 @@ def tokens(context: Context, given: Answer) -> list[int]:
     import pyarrow.parquet as pq
 
     manifest = context.files.manifest(given.snapshot_id or "")
-    names = [entry.name for entry in manifest.files if entry.format == "parquet"]
+    names = [entry.name for entry in manifest.files if entry.format == "parquet" and entry.config in TRAINED]
     return [
         number
         for name in names
@@ -201,6 +206,38 @@ def test_rows_that_anybody_was_given_count_as_published(corpus: Context) -> None
         published = pools.history(session).published_train
         rows = [row for one in snapshots.listing(session) for row in snapshots.members(session, one.snapshot_id)]
     assert published == {row.problem_id for row in rows if row.split == "train"}
+
+
+def test_a_difference_says_why_each_row_is_in_one_alone(corpus: Context) -> None:
+    at = Joined(corpus.engine, corpus.settings)
+    standing_id = late.newest(corpus)
+    every = answer(corpus, {"selection": {"keep": "all"}}).snapshot_id or ""
+    shops = answer(corpus, {"splits": ["train"], "wanted": {"categories": ["shop"]}, "selection": {"keep": "all"}})
+    found = compare(at, corpus.files, standing_id, every, most=10_000)
+    rows = {name: rows_of(corpus, Answer(name, None)) for name in (standing_id, every)}
+    split_of = {row.trajectory_id: row.split for row in rows[every]}
+    extra = split_of.keys() - {row.trajectory_id for row in rows[standing_id]}
+    held_out = sum(split_of[one] == "eval" for one in extra)
+    # What the standing one leaves out of train is among its rejected rows; of eval it tells nothing.
+    moved = [told for told in found.rows if told.change.difference == "moved"]
+    assert {told.why for told in moved} <= {"kept", "not_successful"}
+    assert found.counts["added"] == held_out
+    assert found.counts["moved"] == len(moved) >= len(extra) - held_out
+    assert found.why.get("added", {}) == ({"selection": held_out} if held_out else {})
+    assert found.spec == {"selection.keep_all": (False, True)}
+    fewer = compare(at, corpus.files, every, shops.snapshot_id or "", most=3)
+    assert len(fewer.rows) == 3
+    assert fewer.why["removed"]["pool:eval"] == sum(split == "eval" for split in split_of.values())
+    assert fewer.why["removed"]["other_category"] > 0
+    assert sum(fewer.why["removed"].values()) == fewer.counts["removed"]
+
+
+def test_parquet_alone_can_be_audited_again_and_compared(corpus: Context) -> None:
+    alone = answer(corpus, {"formats": ["parquet"]}).snapshot_id or ""
+    assert {entry.format for entry in corpus.files.manifest(alone).files} == {"parquet"}
+    assert reaudit(corpus.engine, corpus.files, alone).ok
+    found = compare(Joined(corpus.engine, corpus.settings), corpus.files, late.newest(corpus), alone, most=1)
+    assert {name for name, rows in found.counts.items() if rows} == {"same"}
 
 
 def test_another_rule_set_needs_its_verdicts_first(corpus: Context) -> None:

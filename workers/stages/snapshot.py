@@ -1,6 +1,5 @@
 """Snapshot: choose rows, write them, audit them, release them or say why not. Decides nothing itself."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
@@ -8,22 +7,15 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy.orm import Session
 
-from service.domain.filter.rules import RuleSet
-from service.domain.filter.structure import Outcome, Reason
+from service.domain.filter.structure import Reason
 from service.domain.leaks.audit import AuditReport, AuditRow, audit
 from service.domain.leaks.contact_audit import with_contacts
-from service.domain.leaks.likeness import Behaviour, alike, behaviour
-from service.domain.leaks.pools import Pool, PoolReason
-from service.domain.rows.candidates import Candidate, candidate
-from service.domain.rows.chat import chat_messages, render_chat
+from service.domain.leaks.pools import PoolReason
 from service.domain.rows.manifest import Manifest, build_manifest
-from service.domain.rows.prompts import tool_set
-from service.domain.rows.records import build_row, row_id
-from service.domain.rows.selection import select
+from service.domain.rows.records import build_row
 from service.domain.rows.spec import Options, SnapshotSpec, options_of
-from service.domain.rows.splits import Split, row_config
-from service.domain.rows.wanted import Unwanted, unwanted
-from service.domain.trajectory import ExecutionKind, Trajectory, parse
+from service.domain.rows.splits import Split
+from service.domain.trajectory import ExecutionKind, parse
 from service.errors import ErrorCode, SluiceError
 from service.store import policies
 from service.store.engine import reading, transaction
@@ -33,30 +25,13 @@ from service.store.release.benchmarks import public_items
 from service.store.release.files import Draft
 from service.store.release.pools import Releasable
 from service.store.release.requests import OpenRequest
-from service.store.release.snapshots import JudgedRow, NewRow, Scope
+from service.store.release.snapshots import NewRow, Scope
 from service.store.work import leases
 from service.store.work.leases import LeaseName
 from workers import stored
+from workers.choosing import Choice, Order, choose
 from workers.context import Context
 from workers.leadership import held
-
-
-class Order(NamedTuple):
-    """One snapshot to be made, and the requests that it answers."""
-
-    options: Options
-    rules: RuleSet
-    spec: SnapshotSpec
-    scope: Scope
-    is_standing: bool
-    request_ids: tuple[int, ...]
-
-
-class Choice(NamedTuple):
-    """The trajectories of one snapshot in the order of its rows, and how many ended where."""
-
-    trajectory_ids: list[int]
-    funnel: dict[str, Any]
 
 
 class Written(NamedTuple):
@@ -130,8 +105,8 @@ def _release(context: Context, order: Order, token: int) -> None:
             if lacking is not None:
                 _decide(context, order, token, None, lacking)
                 return
-            choice = _choose(session, context, order)
-            with context.files.draft() as draft:
+            choice = choose(session, context, order)
+            with context.files.draft(order.spec.formats) as draft:
                 written = _write(session, context, order, choice, draft)
                 if written.refusal is None:
                     draft.publish(written.manifest, written.report.to_json())
@@ -155,78 +130,26 @@ def _lacking(session: Session, context: Context, order: Order) -> dict[str, Any]
     return {"code": ErrorCode.PREREQUISITE_MISSING, "message": message}
 
 
-def _choose(session: Session, context: Context, order: Order) -> Choice:
-    spec = order.spec
-    by_pool: Counter[str] = Counter()
-    quarantined: Counter[str] = Counter()
-    refused: Counter[str] = Counter()
-    ids: dict[str, int] = {}
-    candidates: list[Candidate] = []
-    did: list[Behaviour] = []
-    disputed = (
-        snapshots.disputed(session, order.rules.digest, order.scope.revision) if spec.wanted.unanimous else frozenset()
-    )
-    for row in snapshots.judged(session, order.scope, Outcome.KEPT):
-        by_pool[row.pool] += 1
-        if row.pool == Pool.QUARANTINED:
-            quarantined[row.pool_reason] += 1
-        if row.pool not in spec.splits:
-            continue
-        reason = unwanted(stored.offered(row, disputed), spec.wanted)
-        trajectory = parse(row.payload, ExecutionKind(row.kind))
-        if reason is None and _is_too_long(row, trajectory, spec, context):
-            reason = Unwanted.TOKENS
-        if reason is not None:
-            refused[reason.value] += 1
-            continue
-        ids[stored.key(row)] = row.trajectory_id
-        candidates.append(
-            candidate(
-                stored.key(row),
-                row.family,
-                stored.problem(row),
-                trajectory,
-                stored.verdict(row),
-                split=Split(row.pool),
-                policy=spec.selection,
-                tombstoned=row.tombstone is not None,
-            )
-        )
-        did.append(behaviour(row.agent_version_id, row.family, row.problem_id, trajectory))
-    selection = select(alike(candidates, did, context.policies.leaks.families), spec.selection)
-    verdicts = snapshots.funnel(session, order.rules.digest, order.scope.revision)
-    funnel = {
-        "trajectories": sum(verdicts.values()),
-        "verdicts": dict(sorted(verdicts.items())),
-        "pools": dict(sorted(by_pool.items())),
-        "quarantined": dict(sorted(quarantined.items())),
-        "selection": dict(sorted((Counter(selection.counts) + refused).items())),
-        "rows": len(selection.chosen),
-    }
-    return Choice([ids[key] for key in sorted(selection.chosen, key=row_id)], funnel)
-
-
-def _is_too_long(row: JudgedRow, trajectory: Trajectory, spec: SnapshotSpec, context: Context) -> bool:
-    """Whether the row that it would be has more tokens than are wanted; counted only where a number is given."""
-    if spec.wanted.max_tokens is None:
-        return False
-    messages = chat_messages(trajectory, stored.verdict(row).calls, row.query)
-    chat = render_chat(messages, tool_set(trajectory.kind, trajectory.tool_calls).schemas)
-    return context.count_tokens(chat) > spec.wanted.max_tokens
-
-
 def _write(session: Session, context: Context, order: Order, choice: Choice, draft: Draft) -> Written:
     scope = order.scope
     rates = snapshots.solve_rates(session, scope.rules_digest, scope.revision)
     rows: list[NewRow] = []
     audited: list[AuditRow] = []
     races: set[str] = set()
-    for row in snapshots.judged_by_id(session, scope, choice.trajectory_ids):
-        verdict, problem = stored.verdict(row), stored.problem(row)
-        source = stored.row_source(row, order.rules, rates.get(row.problem_id))
-        trajectory = parse(row.payload, ExecutionKind(row.kind))
-        draft.add(Split(row.pool), build_row(trajectory, verdict, problem, source, context.count_tokens))
-        rows.append(NewRow(row.trajectory_id, row.problem_id, row_config(verdict), row.pool))
+    judged = snapshots.judged_by_id(session, scope, [chosen.trajectory_id for chosen in choice.rows])
+    for row, chosen in zip(judged, choice.rows, strict=True):
+        problem = stored.problem(row)
+        built = build_row(
+            parse(row.payload, ExecutionKind(row.kind)),
+            stored.verdict(row),
+            problem,
+            stored.row_source(row, order.rules, rates.get(row.problem_id)),
+            context.count_tokens,
+            left_out=chosen.left_out,
+            withheld=chosen.withheld,
+        )
+        draft.add(Split(row.pool), built, problem)
+        rows.append(NewRow(row.trajectory_id, row.problem_id, built.config, row.pool))
         audited.append(stored.audit_row(row))
         if row.race_id is not None:
             races.add(row.race_id)
@@ -234,7 +157,16 @@ def _write(session: Session, context: Context, order: Order, choice: Choice, dra
     plan = context.policies.audit
     public = benchmarks.load(session, benchmarks.of_clustering(session, scope.clustering_id))
     report = with_contacts(audit(audited, plan, order.spec.splits), audited, public_items(public), plan.texts)
-    manifest = build_manifest(order.spec, contents.parts, contents.files, choice.funnel, report.to_json(), races)
+    manifest = build_manifest(
+        order.spec,
+        contents.parts,
+        contents.files,
+        choice.funnel,
+        report.to_json(),
+        races,
+        gold_digest=contents.gold_digest,
+        kto=contents.kto,
+    )
     return Written(manifest, report, rows, refusal(manifest, report, order.spec))
 
 

@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from service.domain.canonical import digest
+from service.domain.rows.formats.kto import Balance
 from service.domain.rows.marks import marked
 from service.domain.rows.records import LICENCE_UNKNOWN
 from service.domain.rows.spec import SnapshotSpec
-from service.domain.rows.splits import Config, Split
+from service.domain.rows.splits import TRAINED, Config, Split
 
 MANIFEST_VERSION = "sluice-manifest/1"
 SNAPSHOT_ID = r"[0-9a-f]{64}"
@@ -56,10 +57,12 @@ class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     """Path below the snapshot's folder, with forward slashes."""
-    config: Config
+    config: Config | None
+    """None: of all configurations."""
     split: Split
     format: str
     rows: int
+    """Lines of the file; one row may give several."""
     bytes: int
     sha256: str
 
@@ -81,7 +84,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     spec: dict[str, Any]
     spec_digest: str
     rows: dict[str, int]
-    """Rows per split, over all configurations."""
+    """Rows to be followed, per split, over their configurations; what was left out or failed is in `parts` alone."""
     parts: tuple[PartSummary, ...]
     files: tuple[FileEntry, ...]
     funnel: dict[str, Any]
@@ -89,6 +92,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     audit: dict[str, Any]
     """`ok` and the name, outcome and count of each check; `audit.json` has the examples and figures."""
     source_races: tuple[str, ...]
+    gold_digest: str | None = None
+    """Of the answers beside the prompts; None: there are none."""
+    kto: Balance | None = None
+    """Labels of the KTO examples and weights for them; None: the snapshot has none."""
     licence: str = LICENCE_UNKNOWN
 
 
@@ -97,18 +104,18 @@ def rows_digest(row_digests: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(row_digests)).encode()).hexdigest()
 
 
-def id_of(spec_digest: str, parts: Iterable[PartSummary]) -> str:
-    """Name of a snapshot: sha256 hex of its spec's digest and the digest of each part that has rows.
+def id_of(spec_digest: str, parts: Iterable[PartSummary], gold_digest: str | None = None) -> str:
+    """Name of a snapshot: sha256 hex of its spec's digest, the digest of each part that has rows, and of the answers.
 
     A manifest whose own `spec_digest` and `parts` give another id than it carries was changed.
     """
     rows = {f"{each.config}/{each.split}": each.digest for each in parts if each.rows}
-    return digest({"spec": spec_digest, "rows": rows})
+    return digest({"spec": spec_digest, "rows": rows, "gold": gold_digest})
 
 
-def snapshot_id(spec: SnapshotSpec, parts: Iterable[PartContents]) -> str:
-    """Name of the snapshot that holds these rows under a spec."""
-    return id_of(spec.digest, (each.summary for each in parts))
+def snapshot_id(spec: SnapshotSpec, parts: Iterable[PartContents], gold_digest: str | None = None) -> str:
+    """Name of the snapshot that holds these rows and answers under a spec."""
+    return id_of(spec.digest, (each.summary for each in parts), gold_digest)
 
 
 def build_manifest(
@@ -118,6 +125,9 @@ def build_manifest(
     funnel: Mapping[str, Any],
     audit: Mapping[str, Any],
     source_races: Iterable[str],
+    *,
+    gold_digest: str | None = None,
+    kto: Balance | None = None,
 ) -> Manifest:
     """Put a manifest together.
 
@@ -128,13 +138,15 @@ def build_manifest(
         funnel: JSON-able counts.
         audit: the audit report as plain JSON values, with `ok` and `checks`.
         source_races: ids of the races that rows come from.
+        gold_digest: of the answers that were written.
+        kto: labels of the KTO examples.
     """
     rows: dict[str, int] = defaultdict(int)
     for each in parts:
-        rows[each.part.split.value] += len(each.row_digests)
+        rows[each.part.split.value] += len(each.row_digests) if each.part.config in TRAINED else 0
     checks = [{key: check[key] for key in ("name", "ok", "count")} for check in audit["checks"]]
     return Manifest(
-        snapshot_id=snapshot_id(spec, parts),
+        snapshot_id=snapshot_id(spec, parts, gold_digest),
         spec=msgspec.json.decode(msgspec.json.encode(spec)),
         spec_digest=spec.digest,
         rows={split.value: rows[split.value] for split in Split},
@@ -143,6 +155,8 @@ def build_manifest(
         funnel=dict(funnel),
         audit={"ok": audit["ok"], "checks": checks},
         source_races=tuple(sorted(set(source_races))),
+        gold_digest=gold_digest,
+        kto=kto,
     )
 
 
@@ -201,6 +215,8 @@ Tool-calling trajectories of agents that competed in Bittensor SN15 (ORO), judge
 
 - `agentic`: logged replies of a language model show that it issued the calls.
 - `unattributed`: the trajectory passed, but no evidence says who issued its calls.
+- `negative`: clean failures of a model's own; examples of what not to do. Of train problems alone.
+- `rejected`: what was left out, with the `reason`. Of train problems alone; nothing in it is to be followed.
 
 Each row holds `messages` and `tools` (JSON text) for a chat template, and columns that name its race, run, agent,
 problem, leak cluster, trust and gold knowledge. Train only on messages whose `train` is true.

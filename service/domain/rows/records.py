@@ -1,4 +1,4 @@
-"""One training row: a kept trajectory as messages and tools, with flat columns that say where it came from.
+"""One row: a trajectory as messages and tools, with flat columns that say where it came from.
 
 Not a file format (`store.release.files` writes rows) and not a choice (`selection` makes it). A row holds nothing that
 depends on when or where it was harvested, so equal trajectories under equal rules give equal bytes on every machine.
@@ -20,7 +20,7 @@ from service.domain.rows.prompts import PROMPT_SOURCE, ToolSet, tool_set
 from service.domain.rows.splits import Config, row_config
 from service.domain.trajectory import Trajectory
 
-ROW_SCHEMA_VERSION = "sluice-row/1"
+ROW_SCHEMA_VERSION = "sluice-row/2"
 """Names the columns, their order and their meaning; a change of any is a new version and a new snapshot id."""
 
 LICENCE_UNKNOWN = "unknown"
@@ -80,6 +80,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     category: str
     cluster_id: str
     outcome: str
+    reason: str
+    """`kept`; else the gate that the trajectory failed first, or why it was left out though it was kept."""
     structural_class: str
     trust: str
     reasoning_score: float | None
@@ -123,10 +125,25 @@ def build_row(
     problem: ProblemFacts,
     source: RowSource,
     count_tokens: Callable[[str], int],
+    *,
+    left_out: str | None = None,
+    withheld: bool = False,
 ) -> Row:
-    """Build the row of one kept trajectory."""
-    config = row_config(verdict)
-    messages = chat_messages(trajectory, verdict.calls, problem.query, TRAINABLE[config])
+    """Build the row of one trajectory.
+
+    Args:
+        trajectory: what happened.
+        verdict: what was decided on it.
+        problem: what is known of its problem.
+        source: where it comes from.
+        count_tokens: exact tokens of a text.
+        left_out: why it is not in the snapshot though it was kept; None: it is, or its verdict says why.
+        withheld: give no content: neither messages nor answer.
+    """
+    config = row_config(verdict) if left_out is None else Config.REJECTED
+    if withheld:
+        trajectory = Trajectory(kind=trajectory.kind)
+    messages = () if withheld else chat_messages(trajectory, verdict.calls, problem.query, _trainable(config))
     tools = tool_set(trajectory.kind, trajectory.tool_calls)
     key = trajectory_key(source.eval_run_id, problem.problem_id)
     return Row(
@@ -145,22 +162,27 @@ def build_row(
         category=problem.category,
         cluster_id=source.cluster_id,
         outcome=verdict.outcome.value,
+        reason=left_out or verdict.reason.value,
         structural_class=verdict.structural_class.value,
         trust=verdict.trust.value,
         reasoning_score=source.reasoning_score,
         teacher_model=teacher_model(trajectory),
         think=think_label(messages),
-        answer_ids=tuple(clean_text(name) for name in verdict.answer),
+        answer_ids=() if withheld else tuple(clean_text(name) for name in verdict.answer),
         gold_kind=gold_kind(problem),
         query_confirmed=problem.query_confirmed,
         difficulty=source.difficulty,
-        tokens=count_tokens(render_chat(messages, tools.schemas)),
+        tokens=count_tokens(render_chat(messages, tools.schemas)) if messages else 0,
         rules=source.rules,
         rules_digest=source.rules_digest,
         prompt_source=PROMPT_SOURCE[trajectory.kind],
         tools_source=tools.source,
         licence=LICENCE_UNKNOWN,
     )
+
+
+def _trainable(config: Config) -> frozenset[Issuer]:
+    return TRAINABLE.get(config, frozenset())
 
 
 def tools_text(tools: ToolSet) -> str:

@@ -21,7 +21,10 @@ from service.domain.rows.wanted import Wanted
 from service.domain.sn15.scoring import Category
 from service.errors import ErrorCode, SluiceError
 
-FORMATS = ("parquet", "jsonl.zst")
+ROW_FORMATS = ("parquet", "jsonl.zst")
+"""Whole rows, one of which every snapshot has."""
+FORMATS = (*ROW_FORMATS, "kto", "prompts", "atif", "sharegpt")
+STANDING_FORMATS = tuple(form for form in FORMATS if form != "sharegpt")
 LONGEST_BYTES = 1 << 20
 """Of a spec as a file."""
 
@@ -45,7 +48,7 @@ class SnapshotSpec:
     selection: SelectionPolicy = SELECTION_1
     wanted: Wanted = ANYTHING
     splits: tuple[Split, ...] = (Split.TRAIN, Split.EVAL)
-    formats: tuple[str, ...] = FORMATS
+    formats: tuple[str, ...] = STANDING_FORMATS
     row_schema: str = ROW_SCHEMA_VERSION
 
     @property
@@ -73,7 +76,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     wanted: Wanted = ANYTHING
     selection: Choice = Choice()
     splits: tuple[Split, ...] = (Split.TRAIN, Split.EVAL)
-    formats: tuple[str, ...] = FORMATS
+    formats: tuple[str, ...] = STANDING_FORMATS
 
     @property
     def rule_set(self) -> RuleSet:
@@ -161,6 +164,8 @@ def _check(options: Options) -> None:
             raise _fault(f"{name} is empty: nothing would be written")
         if len(set(several)) < len(several):
             raise _fault(f"{name} names one twice")
+    if not set(options.formats) & set(ROW_FORMATS):
+        raise _fault(f"formats must hold {' or '.join(ROW_FORMATS)}: all others are made of those rows")
     for name, number, least, most in (
         ("wanted.min_reward", wanted.min_reward, 0, 1),
         ("wanted.min_reasoning", wanted.min_reasoning, 0, 1),

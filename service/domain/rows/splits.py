@@ -1,9 +1,9 @@
-"""Where a kept row belongs: its dataset configuration, and its side of the leak boundary. Chooses no row."""
+"""Where a row belongs: its dataset configuration, and its side of the leak boundary. Chooses no row."""
 
 from enum import StrEnum
 
 from service.domain.attribution.provenance import StructuralClass
-from service.domain.filter.structure import Verdict
+from service.domain.filter.structure import Outcome, Verdict
 
 
 class Config(StrEnum):
@@ -13,6 +13,14 @@ class Config(StrEnum):
     """The model is known to have issued the calls."""
     UNATTRIBUTED = "unattributed"
     """Passed, but no evidence says who issued the calls (envpack)."""
+    NEGATIVE = "negative"
+    """A clean failure of the model's own: an example of what not to do. Of train problems alone."""
+    REJECTED = "rejected"
+    """What was left out, with the reason. Of train problems alone."""
+
+
+TRAINED = frozenset({Config.AGENTIC, Config.UNATTRIBUTED})
+"""Configurations whose rows are examples to follow."""
 
 
 class Split(StrEnum):
@@ -23,5 +31,7 @@ class Split(StrEnum):
 
 
 def row_config(verdict: Verdict) -> Config:
-    """The configuration a kept verdict belongs to: agentic only on evidence that the model issued every call."""
+    """The configuration a verdict belongs to: agentic only on evidence that the model issued every call."""
+    if verdict.outcome is not Outcome.KEPT:
+        return Config.NEGATIVE if verdict.outcome is Outcome.KEPT_NEGATIVE else Config.REJECTED
     return Config.AGENTIC if verdict.structural_class is StructuralClass.AGENTIC else Config.UNATTRIBUTED

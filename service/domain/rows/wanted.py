@@ -35,7 +35,7 @@ class Unwanted(StrEnum):
 class Wanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a snapshot asks for. Empty lists and None ask for anything."""
 
-    configs: tuple[Config, ...] = (Config.AGENTIC, Config.UNATTRIBUTED)
+    configs: tuple[Config, ...] = tuple(Config)
     kinds: tuple[ExecutionKind, ...] = ()
     classes: tuple[StructuralClass, ...] = ()
     categories: tuple[str, ...] = ()

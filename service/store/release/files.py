@@ -10,13 +10,16 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from service.domain.leaks.leakage import ProblemFacts
+from service.domain.rows.formats.kto import Balance, balance
 from service.domain.rows.manifest import (
     AUDIT_NAME,
     CARD_NAME,
@@ -32,8 +35,11 @@ from service.domain.rows.manifest import (
     initial_status,
 )
 from service.domain.rows.records import Row
-from service.domain.rows.splits import Split
+from service.domain.rows.spec import STANDING_FORMATS
+from service.domain.rows.splits import Config, Split
 from service.errors import ErrorCode, SluiceError
+from service.store.release import prompt_files
+from service.store.release.prompt_files import PromptWriter
 from service.store.release.shards import PartWriter
 
 _ID = re.compile(SNAPSHOT_ID)
@@ -46,31 +52,43 @@ class Contents(NamedTuple):
 
     parts: tuple[PartContents, ...]
     files: tuple[FileEntry, ...]
+    gold_digest: str | None
+    kto: Balance | None
 
 
 class Draft:
     """A snapshot being written: `add` rows, `finish`, then `publish`. Made by `FileStore.draft`."""
 
-    def __init__(self, store: "FileStore", folder: Path, writers: ExitStack) -> None:
+    def __init__(self, store: "FileStore", folder: Path, writers: ExitStack, formats: Collection[str]) -> None:
         self._store = store
         self._folder = folder
         self._writers = writers
+        self._formats = formats
+        self._shard_formats = tuple(form for form in formats if form != prompt_files.FORMAT)
         self._parts: dict[Part, PartWriter] = {}
+        self._prompts = writers.enter_context(PromptWriter(folder))
 
-    def add(self, split: Split, row: Row) -> None:
-        """Append a row; those of one split and configuration must come in the order of their `row_id`."""
+    def add(self, split: Split, row: Row, problem: ProblemFacts) -> None:
+        """Append a row and pose its problem; rows of one part must come in the order of their `row_id`."""
         part = Part(config=row.config, split=split)
         writer = self._parts.get(part)
         if writer is None:
-            writer = self._parts[part] = self._writers.enter_context(PartWriter(self._folder, part))
+            opened = PartWriter(self._folder, part, self._shard_formats)
+            writer = self._parts[part] = self._writers.enter_context(opened)
         writer.add(row)
+        if prompt_files.FORMAT in self._formats:
+            self._prompts.add(split, row, problem)
 
     def finish(self) -> Contents:
         """Close the data files. A part that got no row has no files."""
         done = [self._parts[part].finish() for part in sorted(self._parts)]
+        prompts = self._prompts.finish()
+        files = (*(entry for _, entries in done for entry in entries), *prompts.entries)
         return Contents(
             parts=tuple(contents for contents, _ in done),
-            files=tuple(entry for _, entries in done for entry in entries),
+            files=files,
+            gold_digest=prompts.gold_digest,
+            kto=_labels(files) if "kto" in self._formats else None,
         )
 
     def publish(self, manifest: Manifest, audit: Mapping[str, Any]) -> bool:
@@ -94,7 +112,7 @@ class FileStore:
         self.root = root
 
     @contextmanager
-    def draft(self) -> Iterator[Draft]:
+    def draft(self, formats: Collection[str] = STANDING_FORMATS) -> Iterator[Draft]:
         """A new draft, removed at the end unless published. Also removes drafts whose writers died."""
         self.root.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
@@ -104,7 +122,7 @@ class FileStore:
                 folder.mkdir()
                 stack.enter_context(_locked(folder))
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            yield Draft(self, folder, stack.enter_context(ExitStack()))
+            yield Draft(self, folder, stack.enter_context(ExitStack()), formats)
 
     def _remove_dead_drafts(self) -> None:
         for folder in self.root.glob(f"{_DRAFT_PREFIX}*"):
@@ -166,6 +184,15 @@ class FileStore:
         _sync(fresh)
         fresh.replace(path)
         _sync(path.parent)
+
+
+def _labels(files: Iterable[FileEntry]) -> Balance:
+    """Examples by label: those of failures are undesirable, all others desirable."""
+    rows = Counter[bool]()
+    for entry in files:
+        if entry.format == "kto":
+            rows[entry.config is Config.NEGATIVE] += entry.rows
+    return balance(desirable=rows[False], undesirable=rows[True])
 
 
 def _checked(snapshot_id: str) -> str:

@@ -1,25 +1,30 @@
-"""Rows as files: Parquet and JSONL.zst shards of one part. Knows no snapshots, and never holds more than a row group.
+"""Rows as files: shards of one part in every format asked for. Knows no snapshots, and holds a row group at most.
 
 The same rows give the same bytes under the locked versions of pyarrow and zstandard (the Parquet footer names its
 writer): order, compression level, row groups and threads are fixed, and no time is written.
 """
 
 import hashlib
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Protocol, Self
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
+from service.domain.rows.formats import atif, kto, sharegpt
 from service.domain.rows.manifest import FileEntry, Part, PartContents, part_folder
 from service.domain.rows.records import Row, as_plain, row_line
+from service.domain.rows.splits import TRAINED, Config, Split
 from service.errors import ErrorCode, SluiceError
 
 ROWS_PER_GROUP = 1_000
-BYTES_PER_GROUP = 16 * 1024 * 1024
-"""A row group ends at this many bytes of JSON or `ROWS_PER_GROUP` rows, whichever is first; it bounds memory."""
+BYTES_PER_GROUP = 4 * 1024 * 1024
+"""A row group ends at so many bytes of JSON or `ROWS_PER_GROUP` rows. Each part holds one in memory."""
 ROWS_PER_SHARD = 50_000
 ZSTD_LEVEL = 3
 
@@ -59,48 +64,132 @@ ROW_SCHEMA = pa.schema([(name, _COLUMN_TYPES.get(name, _TEXT)) for name in Row._
 """One type for each column whatever a batch holds: a column of nulls alone is still text or a number."""
 
 
-class _Shard:
-    """Two open files with the same rows."""
+Documents = Callable[[Row], Iterable[dict[str, Any]]]
+DERIVED: dict[str, Documents] = {
+    "kto": kto.examples,
+    "atif": lambda row: (atif.document(row),),
+    "sharegpt": lambda row: (sharegpt.document(row),),
+}
+"""What a row becomes in each format that is not its own."""
 
-    def __init__(self, root: Path, part: Part, number: int) -> None:
-        stem = f"{part_folder(part.config)}/{part.split}-{number:05d}"
-        self.part = part
+
+def is_written(form: str, part: Part) -> bool:
+    """Whether a part is given in a format: labels are of train alone, dialogues of rows to be followed."""
+    if form == "kto":
+        return part.split is Split.TRAIN and part.config is not Config.REJECTED
+    return part.config in TRAINED or form not in DERIVED
+
+
+class _Sheet(Protocol):
+    """One open file."""
+
+    rows: int
+
+    def write(self, rows: Sequence[Row], lines: Sequence[bytes]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Parquet:
+    """Rows as they are, in one schema."""
+
+    def __init__(self, path: Path) -> None:
         self.rows = 0
-        self._root = root
-        self._names = {"parquet": f"{stem}.parquet", "jsonl.zst": f"{stem}.jsonl.zst"}
-        (root / stem).parent.mkdir(parents=True, exist_ok=True)
-        self._parquet = pq.ParquetWriter(
-            root / self._names["parquet"], ROW_SCHEMA, compression="zstd", compression_level=ZSTD_LEVEL
-        )
-        self._file = (root / self._names["jsonl.zst"]).open("xb")
-        compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
-        self._jsonl = compressor.stream_writer(self._file, closefd=True)
+        self._writer = pq.ParquetWriter(path, ROW_SCHEMA, compression="zstd", compression_level=ZSTD_LEVEL)
 
-    def write(self, rows: list[Row], lines: list[bytes]) -> None:
+    def write(self, rows: Sequence[Row], lines: Sequence[bytes]) -> None:
         """Append one row group."""
         table = pa.Table.from_pylist([as_plain(row) for row in rows], schema=ROW_SCHEMA)
-        self._parquet.write_table(table, row_group_size=len(rows))
-        self._jsonl.write(b"\n".join(lines) + b"\n")
+        self._writer.write_table(table, row_group_size=len(rows))
         self.rows += len(rows)
 
     def close(self) -> None:
-        self._parquet.close()
-        self._jsonl.close()  # type: ignore[no-untyped-call]
+        self._writer.close()
+
+
+class JsonLines:
+    """Compressed lines of JSON."""
+
+    def __init__(self, path: Path, documents: Documents | None = None) -> None:
+        """`documents`: what a row becomes; None: its own line."""
+        self.rows = 0
+        self._documents = documents
+        compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
+        self._stream = compressor.stream_writer(path.open("xb"), closefd=True)
+
+    def write(self, rows: Sequence[Row], lines: Sequence[bytes]) -> None:
+        """Append rows, given with their own lines."""
+        documents = self._documents
+        for row, line in zip(rows, lines, strict=True):
+            spelled = (line,) if documents is None else map(msgspec.json.encode, documents(row))
+            for each in spelled:
+                self.append(each)
+
+    def append(self, line: bytes) -> None:
+        """Append one line."""
+        self._stream.write(line + b"\n")
+        self.rows += 1
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._stream.close()  # type: ignore[no-untyped-call]
+
+
+class _Shard:
+    """Open files of the same rows, one a format."""
+
+    def __init__(self, root: Path, part: Part, number: int, formats: Collection[str]) -> None:
+        self.part = part
+        self.rows = 0
+        self._root = root
+        self._names = {form: _name(form, part, number) for form in formats if is_written(form, part)}
+        self._open = ExitStack()
+        self._sheets: dict[str, _Sheet] = {}
+        for form, name in self._names.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            sheet = _Parquet(root / name) if form == "parquet" else JsonLines(root / name, DERIVED.get(form))
+            self._sheets[form] = sheet
+            self._open.callback(sheet.close)
+
+    def write(self, rows: list[Row], lines: list[bytes]) -> None:
+        """Append one row group."""
+        for sheet in self._sheets.values():
+            sheet.write(rows, lines)
+        self.rows += len(rows)
+
+    def close(self) -> None:
+        self._open.close()
 
     def entries(self) -> list[FileEntry]:
-        """The two files, once closed."""
-        return [
-            FileEntry(
-                name=name,
-                config=self.part.config,
-                split=self.part.split,
-                format=form,
-                rows=self.rows,
-                bytes=(self._root / name).stat().st_size,
-                sha256=sha256_of(self._root / name),
-            )
-            for form, name in self._names.items()
-        ]
+        """The files, once closed; one that came to hold nothing is removed."""
+        entries = []
+        for form, name in self._names.items():
+            rows = self._sheets[form].rows
+            if rows:
+                entries.append(file_entry(self._root, name, form, self.part.config, self.part.split, rows))
+            else:
+                (self._root / name).unlink()
+        return entries
+
+
+def _name(form: str, part: Part, number: int) -> str:
+    folder = f"formats/{form}/{part.config}" if form in DERIVED else part_folder(part.config)
+    ending = "parquet" if form == "parquet" else "jsonl.zst"
+    return f"{folder}/{part.split}-{number:05d}.{ending}"
+
+
+def file_entry(root: Path, name: str, form: str, config: Config | None, split: Split, rows: int) -> FileEntry:
+    """What the manifest says of a closed file."""
+    path = root / name
+    return FileEntry(
+        name=name,
+        config=config,
+        split=split,
+        format=form,
+        rows=rows,
+        bytes=path.stat().st_size,
+        sha256=sha256_of(path),
+    )
 
 
 def sha256_of(path: Path) -> str:
@@ -112,9 +201,11 @@ def sha256_of(path: Path) -> str:
 class PartWriter:
     """Writes the rows of one part, which must come in the order of their `row_id`."""
 
-    def __init__(self, root: Path, part: Part) -> None:
+    def __init__(self, root: Path, part: Part, formats: Collection[str]) -> None:
         self.part = part
         self._root = root
+        self._formats = formats
+        self._shards = 0
         self._rows: list[Row] = []
         self._lines: list[bytes] = []
         self._pending_bytes = 0
@@ -159,7 +250,8 @@ class PartWriter:
         if not self._rows:
             return
         if self._shard is None:
-            self._shard = _Shard(self._root, self.part, len(self._entries) // 2)
+            self._shard = _Shard(self._root, self.part, self._shards, self._formats)
+            self._shards += 1
         self._shard.write(self._rows, self._lines)
         self._rows, self._lines, self._pending_bytes = [], [], 0
         if self._shard.rows >= ROWS_PER_SHARD:

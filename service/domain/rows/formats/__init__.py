@@ -1,0 +1,1 @@
+"""The formats that rows are given in beside their own: each spells one row, and chooses none."""
