@@ -213,3 +213,20 @@ def test_gold_ids_of_the_benchmark_make_737_components(benchmark: list[dict[str,
     assert sizes == {1: 724, 2: 13}
     assert {edge.kind for edge in found} == {EdgeKind.GOLD_ID}
     assert len({edge.shared for edge in found}) == 25
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(("with_web", "expected"), [(False, 25), (True, 31)])
+def test_the_answers_that_several_benchmark_questions_share_are_found(
+    benchmark: list[dict[str, Any]], with_web: bool, expected: int
+) -> None:
+    problems, holders = [], Counter[str]()
+    for number, row in enumerate(benchmark):
+        if with_web or row["file"] != "web_simpleqa":
+            reward = row["reward"] if isinstance(row["reward"], list) else [row["reward"]]
+            gold = frozenset(str(each["product_id"]) for each in reward)
+            problems.append(problem(f"q{number:03}", row["query"], gold_ids=gold))
+            holders.update(gold)
+    found = {edge.shared for edge in edges(problems, LEAK_1) if edge.kind is EdgeKind.GOLD_ID}
+    assert found == {f"product:{product_id}" for product_id, count in holders.items() if count > 1}
+    assert len(found) == expected
