@@ -21,8 +21,8 @@ NAMES = [f"p{n:02}" for n in range(14)]
 TEXTS = (None, KETTLE, KETTLE_AGAIN, KETTLE.upper(), TENT, "a lamp")
 STRICTNESS = {Pool.TRAIN: 0, Pool.EVAL: 1, Pool.RESERVE: 2}
 
-Learned = dict[str, frozenset[str]]
-"""Gold ids that become known, by problem."""
+Ids = dict[str, frozenset[str]]
+"""Product ids by problem."""
 
 
 @dataclass
@@ -39,6 +39,7 @@ class Lineage:
 STEP = st.tuples(
     st.lists(st.sampled_from(NAMES), max_size=6, unique=True),
     st.dictionaries(st.sampled_from(NAMES), st.frozensets(st.sampled_from("1234"), max_size=2), max_size=5),
+    st.dictionaries(st.sampled_from(NAMES), st.frozensets(st.sampled_from("5678"), max_size=2), max_size=5),
     st.randoms(use_true_random=False),
 )
 
@@ -46,11 +47,11 @@ STEP = st.tuples(
 @settings(max_examples=300, deadline=None)
 @given(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(TEXTS)), st.lists(STEP, min_size=1, max_size=6))
 def test_no_generation_gives_away_what_any_other_holds_out(
-    texts: dict[str, str | None], steps: list[tuple[list[str], Learned, random.Random]]
+    texts: dict[str, str | None], steps: list[tuple[list[str], Ids, Ids, random.Random]]
 ) -> None:
     line = Lineage()
-    for arrived, learned, rng in steps:
-        learn(line, arrived, learned, texts)
+    for arrived, gold, winners, rng in steps:
+        learn(line, arrived, gold, winners, texts)
         if not line.facts:
             continue
         assigned = draw(line, rng)
@@ -68,12 +69,13 @@ def test_no_generation_gives_away_what_any_other_holds_out(
         publish(line, assigned, train, held)
 
 
-def learn(line: Lineage, arrived: Sequence[str], learned: Learned, texts: dict[str, str | None]) -> None:
+def learn(line: Lineage, arrived: Sequence[str], given: Ids, winners: Ids, texts: dict[str, str | None]) -> None:
+    """Gold only ever becomes known; winners are those of now, so that ties may go again."""
     for name in arrived:
         line.facts.setdefault(name, ProblemFacts(name, "legacy_shoppingbench", "product", texts.get(name), True))
-    for name, gold in learned.items():
-        if name in line.facts:
-            line.facts[name] = replace(line.facts[name], gold_ids=line.facts[name].gold_ids | gold)
+    for name, facts in line.facts.items():
+        gold = facts.gold_ids | given.get(name, frozenset())
+        line.facts[name] = replace(facts, gold_ids=gold, winner_ids=winners.get(name, frozenset()))
 
 
 def draw(line: Lineage, rng: random.Random) -> list[Assignment]:
@@ -102,9 +104,10 @@ def publish(line: Lineage, assigned: Sequence[Assignment], train: set[str], held
 
 
 def tied(a: ProblemFacts, b: ProblemFacts) -> bool:
-    """One problem gives the other away: the same, its gold, or its text."""
+    """One problem gives the other away: the same, its answer, or its text."""
     same_text = bool(a.query and b.query) and near_equal(a.query or "", b.query or "", LEAK_1.queries)
-    return a.problem_id == b.problem_id or bool(a.gold_ids & b.gold_ids) or same_text
+    answers = (a.gold_ids | a.winner_ids) & (b.gold_ids | b.winner_ids)
+    return a.problem_id == b.problem_id or bool(answers) or same_text
 
 
 def test_a_tie_is_an_edge_whoever_says_it() -> None:
