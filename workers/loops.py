@@ -20,6 +20,7 @@ from service.store.harvest import walks
 from service.store.work.leases import LeaseName
 from workers import agent_code, chain, history, scanning, watch
 from workers.context import Context
+from workers.inspecting import Inspector
 from workers.leadership import held
 from workers.marking import mark
 from workers.pacing import REST_SHARE
@@ -82,6 +83,7 @@ def loops(settings: Settings) -> tuple[Loop, ...]:
         Loop(LeaseName.SUBSCRIBE, Subscriber()),
         Loop(LeaseName.SWEEP, sweep_once, REST_SHARE),
         Loop(LeaseName.SCAN, scanning.follow, rest_share=4.0),
+        Loop(LeaseName.INSPECT, Inspector()),
     )
     asked_for = (
         *([Loop(LeaseName.CHAIN, chain.follow)] if settings.subtensor else ()),

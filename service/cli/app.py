@@ -26,6 +26,8 @@ NAMES = (
     "doctor",
     "snapshot",
     "benchmark",
+    "pools",
+    "audit",
     "import",
 )
 """Commands in the order of the help; each is the module of its name, apart from those below."""

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from service.domain.leaks import pools as domain_pools
 from service.domain.leaks.benchmarks import excluded_clusters
 from service.domain.leaks.leakage import Edge, EdgeKind
-from service.domain.leaks.pools import PoolPlan, PoolProblem
+from service.domain.leaks.pools import Accepted, PoolPlan, PoolProblem
 from service.errors import ErrorCode, SluiceError
 from service.store import policies
 from service.store.engine import reading, transaction
@@ -33,11 +33,12 @@ def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
         rows: list[PoolRow] = []
         refusal: str | None = None
         with reading(context.engine) as session:
-            clustering = clusters.unassigned(session, plan.digest)
-            if clustering is None:
+            due = clusters.unassigned(session, plan.digest)
+            if due is None:
                 return []
+            accepted = Accepted(due.is_accepted, pools.accepted_size(session))
             try:
-                rows = _assign(session, clustering, plan)
+                rows = _assign(session, due.clustering, plan, accepted)
             except SluiceError as error:
                 if error.code not in ASKS:
                     raise
@@ -46,12 +47,17 @@ def run(_ids: Sequence[int], context: Context, _claimant: str) -> list[int]:
             leases.require(session, LeaseName.PUBLICATION, token)
             policies.record(session, "pools", plan.name, plan.digest, msgspec.to_builtins(plan))
             pools.save(
-                session, clustering_id=clustering.clustering_id, plan_digest=plan.digest, members=rows, refusal=refusal
+                session,
+                clustering_id=due.clustering.clustering_id,
+                plan_digest=plan.digest,
+                members=rows,
+                refusal=refusal,
+                is_accepted=due.is_accepted,
             )
     return []
 
 
-def _assign(session: Session, clustering: Clustering, plan: PoolPlan) -> list[PoolRow]:
+def _assign(session: Session, clustering: Clustering, plan: PoolPlan, accepted: Accepted) -> list[PoolRow]:
     members = clusters.members(session, clustering.clustering_id)
     categories = clusters.categories(session)
     suspects = clusters.edges(session, clustering.clustering_id, EdgeKind.SUSPECT)
@@ -70,5 +76,6 @@ def _assign(session: Session, clustering: Clustering, plan: PoolPlan) -> list[Po
         history.former,
         history.quarantined,
         excluded_clusters(public, items),
+        accepted,
     )
     return [PoolRow(one.problem_id, one.draw, one.pool, one.reason) for one in assigned]

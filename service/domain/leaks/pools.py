@@ -90,6 +90,16 @@ class PoolPlan:
         return digest(self)
 
 
+class Accepted(NamedTuple):
+    """What a person has looked at and let pass."""
+
+    everything: bool = False
+    """This very clustering, whatever comes of it."""
+    component: int = 0
+    """Clusters up to this many problems, accepted with an earlier clustering; a larger one asks again."""
+
+
+NOTHING_ACCEPTED = Accepted()
 POOLS_1 = PoolPlan()
 NOTHING_HELD: Mapping[str, Pool] = MappingProxyType({})
 
@@ -103,6 +113,7 @@ def assign(
     former: Mapping[str, Pool] = NOTHING_HELD,
     quarantined_before: frozenset[str] = frozenset(),
     excluded: frozenset[str] = frozenset(),
+    accepted: Accepted = NOTHING_ACCEPTED,
 ) -> list[Assignment]:
     """Give every problem its pool, sorted by problem id. A pool never loosens, though ties may go.
 
@@ -116,12 +127,13 @@ def assign(
         quarantined_before: what the last accepted assignment had in quarantine; the limits count fresh ones.
         excluded: clusters that hold an item of a benchmark which must not be trained on. What they put into
             quarantine was asked for, so no limit counts it.
+        accepted: what a person has let pass.
 
     Raises:
         SluiceError: `COMPONENT_TOO_LARGE` or `QUARANTINE_TOO_LARGE`; a person must look before anything is assigned.
     """
     draws = {one.problem_id: draw(one, plan) for one in sorted(problems)}
-    _refuse_large_component(Counter(clusters[one] for one in draws), len(draws), plan)
+    _refuse_large_component(Counter(clusters[one] for one in draws), len(draws), plan, accepted)
     strictest = _strictest(draws, clusters, former)
     exposed = {clusters[one] for one in published_train if one in draws}
     suspects = list(suspects)
@@ -136,7 +148,8 @@ def assign(
         else:
             settled = _settle(drawn, held_with, published=published, exposed=cluster in exposed, tied=cluster in tied)
         assigned.append(Assignment(one, cluster, drawn, *settled))
-    _refuse_large_quarantine(assigned, quarantined_before, plan)
+    if not accepted.everything:
+        _refuse_large_quarantine(assigned, quarantined_before, plan)
     return assigned
 
 
@@ -207,8 +220,8 @@ def _settle(drawn: Pool, component: Pool, *, published: bool, exposed: bool, tie
     return component, PoolReason.DRAW if drawn is component else PoolReason.COMPONENT
 
 
-def _refuse_large_component(sizes: Mapping[str, int], total: int, plan: PoolPlan) -> None:
-    if total < plan.limits_from_problems:
+def _refuse_large_component(sizes: Mapping[str, int], total: int, plan: PoolPlan, accepted: Accepted) -> None:
+    if total < plan.limits_from_problems or accepted.everything or max(sizes.values()) <= accepted.component:
         return
     cluster, size = max(sizes.items(), key=lambda entry: (entry[1], entry[0]))
     if size > plan.component_limit * total:

@@ -23,7 +23,14 @@ from service.store.models.harvest import (
     Walk,
 )
 from service.store.models.imports import IMPORTED, Import
-from service.store.models.leakage import Clustering, ClusterMember, LeakEdge, PoolAssignment, PoolMember
+from service.store.models.leakage import (
+    Clustering,
+    ClusterMember,
+    LeakEdge,
+    PoolAcceptance,
+    PoolAssignment,
+    PoolMember,
+)
 from service.store.models.local import LocalEnvelope, LocalGrading, TailPosition, WitnessLine
 from service.store.models.release import (
     Job,
@@ -77,6 +84,7 @@ __all__ = [
     "Origin",
     "Payload",
     "Policy",
+    "PoolAcceptance",
     "PoolAssignment",
     "PoolMember",
     "Problem",

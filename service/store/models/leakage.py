@@ -63,14 +63,28 @@ class PoolAssignment(Base):
     """The pools drawn for one clustering under one pool plan, or the reason why none were."""
 
     __tablename__ = "pool_assignments"
-    __table_args__ = (UniqueConstraint("clustering_id", "plan_digest"),)
+    __table_args__ = (UniqueConstraint("clustering_id", "plan_digest", "is_accepted"),)
 
     assignment_id: Mapped[Serial]
     clustering_id: Mapped[int] = mapped_column(BigInteger, ForeignKey("clusterings.clustering_id"))
     plan_digest: Mapped[str] = mapped_column(ForeignKey("policies.policy_digest"))
+    is_accepted: Mapped[bool] = mapped_column(server_default="false")
+    """A person has looked at what the stage asked, and has let it go on."""
     refusal: Mapped[str | None]
     """Why the stage stopped and asks a person; None when pools were assigned."""
     created_at: Mapped[RecordedAt]
+
+
+class PoolAcceptance(Base):
+    """A person's word that a refused assignment is to be made all the same."""
+
+    __tablename__ = "pool_acceptances"
+
+    assignment_id: Mapped[int] = mapped_column(
+        BigInteger, ForeignKey("pool_assignments.assignment_id"), primary_key=True
+    )
+    reason: Mapped[str]
+    accepted_at: Mapped[RecordedAt]
 
 
 class PoolMember(Base):

@@ -16,6 +16,7 @@ from service.store.models import (
     ClusterMember,
     EvaluationRun,
     LeakEdge,
+    PoolAcceptance,
     PoolAssignment,
     Problem,
     Trajectory,
@@ -169,14 +170,28 @@ def categories(session: Session) -> Mapping[str, str]:
     return {row[0]: row[1] for row in session.execute(select(Problem.problem_id, Problem.category))}
 
 
-def unassigned(session: Session, pool_plan_digest: str) -> Clustering | None:
-    """The newest clustering, when it has no pools under this plan yet; None when there is nothing to do."""
+class Unassigned(NamedTuple):
+    """A clustering that pools are to be drawn for."""
+
+    clustering: Clustering
+    is_accepted: bool
+    """A person has looked at what was asked about it, so no limit stops it."""
+
+
+def unassigned(session: Session, pool_plan_digest: str) -> Unassigned | None:
+    """The newest clustering, when it has no pools under this plan yet, or when its refusal has been accepted since.
+
+    None when there is nothing to do.
+    """
     newest = latest(session)
     if newest is None:
         return None
-    done = session.scalar(
-        select(PoolAssignment.assignment_id).where(
-            PoolAssignment.clustering_id == newest.clustering_id, PoolAssignment.plan_digest == pool_plan_digest
-        )
-    )
-    return None if done is not None else newest
+    made = session.execute(
+        select(PoolAssignment.refusal, PoolAcceptance.assignment_id)
+        .join(PoolAcceptance, PoolAcceptance.assignment_id == PoolAssignment.assignment_id, isouter=True)
+        .where(PoolAssignment.clustering_id == newest.clustering_id, PoolAssignment.plan_digest == pool_plan_digest)
+    ).all()
+    if not made:
+        return Unassigned(newest, is_accepted=False)
+    is_open = all(refusal is not None for refusal, _ in made) and any(accepted for _, accepted in made)
+    return Unassigned(newest, is_accepted=True) if is_open else None

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from service.domain.leaks.pools import Pool
+from service.errors import ErrorCode, SluiceError
 from service.store.copying import copy_missing
-from service.store.models import Clustering, PoolAssignment, PoolMember, SnapshotRow
+from service.store.models import Clustering, ClusterMember, PoolAcceptance, PoolAssignment, PoolMember, SnapshotRow
 
 
 class PoolRow(NamedTuple):
@@ -51,10 +53,18 @@ def history(session: Session) -> History:
 
 
 def save(
-    session: Session, *, clustering_id: int, plan_digest: str, members: Sequence[PoolRow], refusal: str | None = None
+    session: Session,
+    *,
+    clustering_id: int,
+    plan_digest: str,
+    members: Sequence[PoolRow],
+    refusal: str | None = None,
+    is_accepted: bool = False,
 ) -> int:
     """Store the pools of one clustering, or why none were assigned; returns the assignment's id."""
-    assignment = PoolAssignment(clustering_id=clustering_id, plan_digest=plan_digest, refusal=refusal)
+    assignment = PoolAssignment(
+        clustering_id=clustering_id, plan_digest=plan_digest, refusal=refusal, is_accepted=is_accepted
+    )
     session.add(assignment)
     session.flush()
     copy_missing(
@@ -64,6 +74,38 @@ def save(
         ((assignment.assignment_id, *member) for member in members),
     )
     return assignment.assignment_id
+
+
+def accept(session: Session, assignment_id: int, reason: str) -> None:
+    """Let the refused assignment be made all the same; the first word stands.
+
+    Raises:
+        SluiceError: NOT_FOUND when there is no such assignment; BAD_INPUT when it asks nothing, or is not the newest.
+    """
+    newest = latest(session)
+    if session.get(PoolAssignment, assignment_id) is None or newest is None:
+        raise SluiceError(ErrorCode.NOT_FOUND, f"there is no assignment {assignment_id}")
+    if newest.assignment_id != assignment_id or newest.refusal is None:
+        told = "was not refused" if newest.assignment_id == assignment_id else "is not the newest one"
+        raise SluiceError(ErrorCode.BAD_INPUT, f"assignment {assignment_id} {told}: there is nothing to accept")
+    session.execute(
+        insert(PoolAcceptance)
+        .values(assignment_id=assignment_id, reason=reason)
+        .on_conflict_do_nothing(index_elements=["assignment_id"])
+    )
+
+
+def accepted_size(session: Session) -> int:
+    """Problems of the largest leak cluster that a person has ever accepted; 0: none."""
+    sizes = (
+        select(func.count().label("size"))
+        .select_from(ClusterMember)
+        .join(PoolAssignment, PoolAssignment.clustering_id == ClusterMember.clustering_id)
+        .where(PoolAssignment.is_accepted)
+        .group_by(PoolAssignment.assignment_id, ClusterMember.cluster_id)
+        .subquery()
+    )
+    return session.scalar(select(func.max(sizes.c.size))) or 0
 
 
 def latest(session: Session) -> PoolAssignment | None:

@@ -18,6 +18,7 @@ class LeaseName(StrEnum):
     CHAIN = "chain"
     WATCH = "watch"
     SCAN = "scan"
+    INSPECT = "inspect"
     CLUSTER = "cluster"
     PUBLICATION = "publication"
     """Assign and snapshot, which must not run beside each other: pools follow from what was published."""

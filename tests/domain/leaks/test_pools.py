@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from service.domain.leaks.leakage import Edge, EdgeKind, clusters
 from service.domain.leaks.pools import (
     POOLS_1,
+    Accepted,
     Assignment,
     Pool,
     PoolPlan,
@@ -324,3 +325,33 @@ def test_no_limit_counts_what_a_benchmark_excludes() -> None:
     found = assign(many, clusters([], names), [], NOBODY, POOLS_1, NOTHING, NOBODY, frozenset(names))
     assert Pool.TRAIN not in {one.pool for one in found}
     assert {one.reason for one in found if one.pool is Pool.QUARANTINED} == {PoolReason.BENCHMARK}
+
+
+def test_a_cluster_that_was_accepted_passes_and_a_larger_one_asks_again() -> None:
+    many = [PoolProblem(f"p{n:04}", "product") for n in range(400)]
+    names = [one.problem_id for one in many]
+    together = clusters([edge(names[0], name, EdgeKind.GOLD_ID) for name in names[1:30]], names)
+
+    def draw_pools(accepted: Accepted) -> list[Assignment]:
+        return assign(many, together, [], NOBODY, POOLS_1, NOTHING, NOBODY, NOBODY, accepted)
+
+    # 30 of 400 is over the twentieth that the plan allows.
+    for too_little in (Accepted(), Accepted(component=29)):
+        with pytest.raises(SluiceError) as raised:
+            draw_pools(too_little)
+        assert raised.value.code is ErrorCode.COMPONENT_TOO_LARGE
+    assert draw_pools(Accepted(component=30)) == draw_pools(Accepted(everything=True))
+
+
+def test_an_accepted_quarantine_passes() -> None:
+    many = [PoolProblem(f"p{n:04}", "product") for n in range(400)]
+    names = [one.problem_id for one in many]
+    held = {name: Pool.EVAL for name in names}
+    published = frozenset(names)
+    with pytest.raises(SluiceError) as raised:
+        assign(many, clusters([], names), [], published, POOLS_1, held)
+    assert raised.value.code is ErrorCode.QUARANTINE_TOO_LARGE
+    found = assign(many, clusters([], names), [], published, POOLS_1, held, accepted=Accepted(everything=True))
+    assert {one.pool for one in found} == {Pool.QUARANTINED, Pool.RESERVE} or {one.pool for one in found} == {
+        Pool.QUARANTINED
+    }
