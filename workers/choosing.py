@@ -4,7 +4,7 @@ The rules are the domain's: `wanted` and `selection` decide. Here rows are read,
 """
 
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,9 +19,9 @@ from service.domain.rows.candidates import Candidate, candidate
 from service.domain.rows.chat import chat_messages, render_chat
 from service.domain.rows.prompts import tool_set
 from service.domain.rows.records import row_id
-from service.domain.rows.selection import Selection, select
+from service.domain.rows.selection import Selection, SelectionReason, select
 from service.domain.rows.spec import Options, SnapshotSpec
-from service.domain.rows.splits import Config, Split
+from service.domain.rows.splits import TRAINED, Config, Split
 from service.domain.rows.wanted import Unwanted, Wanted, unwanted
 from service.domain.trajectory import ExecutionKind, Trajectory, parse
 from service.store.release import snapshots
@@ -108,6 +108,28 @@ def choose(session: Session, context: Context, order: Order) -> Choice:
         "rejected_rows": len(rows) - chosen,
     }
     return Choice([rows[key] for key in sorted(rows, key=row_id)], funnel)
+
+
+def without_secretive(funnel: dict[str, Any], secretive: Mapping[Config, int]) -> dict[str, Any]:
+    """The funnel once rows have been left out in whose texts a secret was found, counted by their configurations."""
+    followed = sum(secretive.get(config, 0) for config in TRAINED)
+    failures = secretive.get(Config.NEGATIVE, 0)
+    if not followed and not failures:
+        return funnel
+    negatives = funnel["negatives"]
+    return funnel | {
+        "rows": funnel["rows"] - followed,
+        "selection": _with_secretive(funnel["selection"], followed),
+        "negatives": {
+            "rows": negatives["rows"] - failures,
+            "selection": _with_secretive(negatives["selection"], failures),
+        },
+    }
+
+
+def _with_secretive(reasons: Mapping[str, int], rows: int) -> dict[str, int]:
+    found = {SelectionReason.SECRET_FOUND.value: rows} if rows else {}
+    return dict(sorted((dict(reasons) | found).items()))
 
 
 def _gather(

@@ -12,6 +12,7 @@ from service.domain.leaks.audit import SPLITS, AuditReport, AuditRow, Check, aud
 from service.domain.leaks.contact_audit import with_contacts
 from service.domain.policy import DEFAULT_POLICIES
 from service.domain.rows.manifest import FileEntry, Manifest, id_of, rows_digest
+from service.domain.rows.scanning import SECRETS, scan
 from service.store.engine import reading
 from service.store.release import benchmarks, published
 from service.store.release.auditing import KnownAnswers, known_answers, known_benchmarks
@@ -30,6 +31,7 @@ class _Message(msgspec.Struct):
 class _Row(msgspec.Struct):
     """The columns of a row that matter here."""
 
+    row_id: str
     problem_id: str
     agent_family: str
     trajectory_key: str
@@ -49,11 +51,14 @@ def reaudit(engine: Engine, files: FileStore, snapshot_id: str) -> AuditReport:
     damaged = [entry.name for entry in manifest.files if not _is_intact(files.path(snapshot_id, entry.name), entry)]
     rows: list[AuditRow] = []
     digests: dict[str, list[str]] = defaultdict(list)
+    secretive: list[str] = []
     for entry in published.row_files(manifest):
         if entry.name not in damaged:
             for line in published.lines(files, snapshot_id, entry):
                 digests[f"{entry.config}/{entry.split}"].append(hashlib.sha256(line).hexdigest())
                 row = msgspec.json.decode(line, type=_Row)
+                if any(found.kind in SECRETS for found in scan([line.decode()])):
+                    secretive.append(row.row_id)
                 if row.messages:  # one whose content is withheld can give nothing away
                     rows.append(_audit_row(row, entry.split, known))
     plan = DEFAULT_POLICIES.audit
@@ -63,6 +68,7 @@ def reaudit(engine: Engine, files: FileStore, snapshot_id: str) -> AuditReport:
         _check("file_digests", damaged),
         _check("row_digests", _wrong_parts(manifest, digests)),
         _check("snapshot_id", [] if _names_itself(manifest) else [manifest.snapshot_id]),
+        _check("secrets", secretive),
         *report.checks,
     )
     return AuditReport(all(check.ok for check in checks), checks, report.figures)

@@ -1,5 +1,6 @@
 """Snapshot: choose rows, write them, audit them, release them or say why not. Decides nothing itself."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
@@ -12,9 +13,11 @@ from service.domain.leaks.audit import AuditReport, AuditRow, audit
 from service.domain.leaks.contact_audit import with_contacts
 from service.domain.leaks.pools import PoolReason
 from service.domain.rows.manifest import Manifest, build_manifest
-from service.domain.rows.records import build_row
+from service.domain.rows.records import Row, build_row, texts
+from service.domain.rows.scanning import SECRETS, scan
+from service.domain.rows.selection import SelectionReason
 from service.domain.rows.spec import Options, SnapshotSpec, options_of
-from service.domain.rows.splits import Split
+from service.domain.rows.splits import Config, Split
 from service.domain.trajectory import ExecutionKind, parse
 from service.errors import ErrorCode, SluiceError
 from service.store import policies
@@ -25,11 +28,11 @@ from service.store.release.benchmarks import public_items
 from service.store.release.files import Draft
 from service.store.release.pools import Releasable
 from service.store.release.requests import OpenRequest
-from service.store.release.snapshots import NewRow, Scope
+from service.store.release.snapshots import JudgedRow, NewRow, Scope
 from service.store.work import leases
 from service.store.work.leases import LeaseName
 from workers import stored
-from workers.choosing import Choice, Order, choose
+from workers.choosing import Choice, Chosen, Order, choose, without_secretive
 from workers.context import Context
 from workers.leadership import held
 
@@ -136,24 +139,23 @@ def _write(session: Session, context: Context, order: Order, choice: Choice, dra
     rows: list[NewRow] = []
     audited: list[AuditRow] = []
     races: set[str] = set()
+    secretive: Counter[Config] = Counter()
     judged = snapshots.judged_by_id(session, scope, [chosen.trajectory_id for chosen in choice.rows])
     for row, chosen in zip(judged, choice.rows, strict=True):
         problem = stored.problem(row)
-        built = build_row(
-            parse(row.payload, ExecutionKind(row.kind)),
-            stored.verdict(row),
-            problem,
-            stored.row_source(row, order.rules, rates.get(row.problem_id)),
-            context.count_tokens,
-            left_out=chosen.left_out,
-            withheld=chosen.withheld,
-        )
+        built = _built(context, order, row, chosen, rates)
+        if any(found.kind in SECRETS for found in scan(texts(built))):
+            secretive[built.config] += 1
+            if row.pool != Split.TRAIN or Config.REJECTED not in order.spec.wanted.configs:
+                continue
+            built = _built(context, order, row, Chosen(row.trajectory_id, SelectionReason.SECRET_FOUND, True), rates)
         draft.add(Split(row.pool), built, problem)
         rows.append(NewRow(row.trajectory_id, row.problem_id, built.config, row.pool))
         audited.append(stored.audit_row(row))
         if row.race_id is not None:
             races.add(row.race_id)
     contents = draft.finish()
+    funnel = without_secretive(choice.funnel, secretive)
     plan = context.policies.audit
     public = benchmarks.load(session, benchmarks.of_clustering(session, scope.clustering_id))
     report = with_contacts(audit(audited, plan, order.spec.splits), audited, public_items(public), plan.texts)
@@ -161,13 +163,25 @@ def _write(session: Session, context: Context, order: Order, choice: Choice, dra
         order.spec,
         contents.parts,
         contents.files,
-        choice.funnel,
+        funnel,
         report.to_json(),
         races,
         gold_digest=contents.gold_digest,
         kto=contents.kto,
     )
     return Written(manifest, report, rows, refusal(manifest, report, order.spec))
+
+
+def _built(context: Context, order: Order, row: JudgedRow, chosen: Chosen, rates: Mapping[str, float]) -> Row:
+    return build_row(
+        parse(row.payload, ExecutionKind(row.kind)),
+        stored.verdict(row),
+        stored.problem(row),
+        stored.row_source(row, order.rules, rates.get(row.problem_id)),
+        context.count_tokens,
+        left_out=chosen.left_out,
+        withheld=chosen.withheld,
+    )
 
 
 def refusal(manifest: Manifest, report: AuditReport, spec: SnapshotSpec) -> dict[str, Any] | None:

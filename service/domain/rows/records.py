@@ -6,7 +6,7 @@ depends on when or where it was harvested, so equal trajectories under equal rul
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any
 
@@ -15,8 +15,9 @@ import msgspec
 from service.domain.attribution.provenance import Issuer
 from service.domain.filter.structure import Verdict
 from service.domain.leaks.leakage import ProblemFacts
-from service.domain.rows.chat import Message, chat_messages, clean_text, render_chat
+from service.domain.rows.chat import Message, ToolUse, chat_messages, clean_text, render_chat
 from service.domain.rows.prompts import PROMPT_SOURCE, ToolSet, tool_set
+from service.domain.rows.scanning import masked
 from service.domain.rows.splits import Config, row_config
 from service.domain.trajectory import Trajectory
 
@@ -143,7 +144,10 @@ def build_row(
     config = row_config(verdict) if left_out is None else Config.REJECTED
     if withheld:
         trajectory = Trajectory(kind=trajectory.kind)
-    messages = () if withheld else chat_messages(trajectory, verdict.calls, problem.query, _trainable(config))
+    messages: tuple[Message, ...] = ()
+    if not withheld:
+        said = chat_messages(trajectory, verdict.calls, problem.query, _trainable(config))
+        messages = tuple(map(_masked, said))
     tools = tool_set(trajectory.kind, trajectory.tool_calls)
     key = trajectory_key(source.eval_run_id, problem.problem_id)
     return Row(
@@ -179,6 +183,32 @@ def build_row(
         tools_source=tools.source,
         licence=LICENCE_UNKNOWN,
     )
+
+
+def texts(row: Row) -> Iterator[str]:
+    """Everything in a row that somebody wrote: words, arguments, results."""
+    for message in row.messages:
+        yield message.content
+        for use in message.tool_calls or ():
+            yield use.function.name
+            yield use.function.arguments
+
+
+def _masked(message: Message) -> Message:
+    """The message without personal data; most have none, and are themselves."""
+    content, uses = masked(message.content), message.tool_calls
+    if uses is not None:
+        uses = tuple(_masked_use(use) for use in uses)
+    if content == message.content and uses == message.tool_calls:
+        return message
+    return msgspec.structs.replace(message, content=content, tool_calls=uses)
+
+
+def _masked_use(use: ToolUse) -> ToolUse:
+    arguments = masked(use.function.arguments)
+    if arguments == use.function.arguments:
+        return use
+    return msgspec.structs.replace(use, function=msgspec.structs.replace(use.function, arguments=arguments))
 
 
 def _trainable(config: Config) -> frozenset[Issuer]:

@@ -33,6 +33,8 @@ class SelectionReason(StrEnum):
     """Better ranked trajectories fill the problem's places."""
     BALANCE = "balance"
     """Its category would be more than its share of the training rows."""
+    SECRET_FOUND = "secret_found"
+    """Its text holds what looks like a key or a token; found when rows are written, after all others."""
 
 
 _TRUST_ORDER = (Trust.CONTRADICTED, Trust.CLAIMED, Trust.WITNESSED)

@@ -16,6 +16,7 @@ from service.domain.canonical import digest
 from service.domain.filter.rules import RULE_SETS, SLUICE_1, RuleSet
 from service.domain.rows.candidates import SELECTION_1, SelectionPolicy
 from service.domain.rows.records import ROW_SCHEMA_VERSION
+from service.domain.rows.scanning import SCANNER
 from service.domain.rows.splits import Split
 from service.domain.rows.wanted import Wanted
 from service.domain.sn15.scoring import Category
@@ -50,6 +51,8 @@ class SnapshotSpec:
     splits: tuple[Split, ...] = (Split.TRAIN, Split.EVAL)
     formats: tuple[str, ...] = STANDING_FORMATS
     row_schema: str = ROW_SCHEMA_VERSION
+    scanner: str = SCANNER
+    """What rows were searched by for secrets and personal data."""
 
     @property
     def digest(self) -> str:
