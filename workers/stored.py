@@ -84,8 +84,8 @@ def row_source(row: JudgedRow, rules: RuleSet, solve_rate: float | None) -> RowS
     )
 
 
-def audit_row(row: JudgedRow) -> AuditRow:
-    """The row as the audit sees it."""
+def audit_row(row: JudgedRow, *, is_followed: bool) -> AuditRow:
+    """The row as the audit sees it; `is_followed`: it is an example to follow."""
     return AuditRow(
         split=row.pool,
         problem_id=row.problem_id,
@@ -94,4 +94,5 @@ def audit_row(row: JudgedRow) -> AuditRow:
         winner_ids=frozenset(row.winner_ids),
         family=row.family,
         trajectory_key=key(row),
+        is_followed=is_followed,
     )

@@ -16,6 +16,7 @@ from service.cli.output import note, print_json
 from service.domain.rows.manifest import (
     AUDIT_NAME,
     CARD_NAME,
+    CROISSANT_NAME,
     MANIFEST_NAME,
     STATUS_NAME,
     FileEntry,
@@ -106,7 +107,7 @@ def _pull(client: httpx.Client, service: str, snapshot_id: str, dest: Path) -> M
     _claim(dest, snapshot_id, content)
     for entry in manifest.files:
         _fetch(client, f"{base}/{entry.name}", _below(dest, entry.name), entry)
-    for name in (CARD_NAME, AUDIT_NAME, STATUS_NAME):
+    for name in (CARD_NAME, CROISSANT_NAME, AUDIT_NAME, STATUS_NAME):
         _put(dest / name, _document(client, f"{base}/{name}"))
     _put(dest / MANIFEST_NAME, content)
     return manifest

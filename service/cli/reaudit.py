@@ -13,6 +13,7 @@ from service.domain.leaks.contact_audit import with_contacts
 from service.domain.policy import DEFAULT_POLICIES
 from service.domain.rows.manifest import FileEntry, Manifest, id_of, rows_digest
 from service.domain.rows.scanning import SECRETS, scan
+from service.domain.rows.splits import TRAINED
 from service.store.engine import reading
 from service.store.release import benchmarks, published
 from service.store.release.auditing import KnownAnswers, known_answers, known_benchmarks
@@ -60,7 +61,7 @@ def reaudit(engine: Engine, files: FileStore, snapshot_id: str) -> AuditReport:
                 if any(found.kind in SECRETS for found in scan([line.decode()])):
                     secretive.append(row.row_id)
                 if row.messages:  # one whose content is withheld can give nothing away
-                    rows.append(_audit_row(row, entry.split, known))
+                    rows.append(_audit_row(row, entry, known))
     plan = DEFAULT_POLICIES.audit
     splits = manifest.spec.get("splits", SPLITS)
     report = with_contacts(audit(rows, plan, splits), rows, public, plan.texts)
@@ -74,16 +75,17 @@ def reaudit(engine: Engine, files: FileStore, snapshot_id: str) -> AuditReport:
     return AuditReport(all(check.ok for check in checks), checks, report.figures)
 
 
-def _audit_row(row: _Row, split: str, known: Mapping[str, KnownAnswers]) -> AuditRow:
+def _audit_row(row: _Row, entry: FileEntry, known: Mapping[str, KnownAnswers]) -> AuditRow:
     answers = known.get(row.problem_id, NOTHING_KNOWN)
     return AuditRow(
-        split=split,
+        split=entry.split,
         problem_id=row.problem_id,
         query=next((message.content for message in row.messages if message.role == "user"), None),
         gold_ids=answers.gold_ids,
         winner_ids=answers.winner_ids,
         family=row.agent_family,
         trajectory_key=row.trajectory_key,
+        is_followed=entry.config in TRAINED,
     )
 
 

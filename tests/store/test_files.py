@@ -91,7 +91,8 @@ def test_files_are_as_the_manifest_says_and_only_parts_with_rows_have_any(tmp_pa
         assert (len(content), hashlib.sha256(content).hexdigest()) == (entry.bytes, entry.sha256)
     # Of 12 rows, 3 (4, 8, 12) are eval; of the other 9, numbers 3, 6 and 9 are unattributed.
     assert manifest.rows == {"train": 9, "eval": 3}
-    listed = {entry.name for entry in manifest.files} | {"manifest.json", "audit.json", "README.md", "status.json"}
+    documents = {"manifest.json", "audit.json", "README.md", "croissant.json", "status.json"}
+    listed = {entry.name for entry in manifest.files} | documents
     assert set(tree(tmp_path / snapshot)) == listed
 
 

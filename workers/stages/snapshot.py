@@ -17,7 +17,7 @@ from service.domain.rows.records import Row, build_row, texts
 from service.domain.rows.scanning import SECRETS, scan
 from service.domain.rows.selection import SelectionReason
 from service.domain.rows.spec import Options, SnapshotSpec, options_of
-from service.domain.rows.splits import Config, Split
+from service.domain.rows.splits import TRAINED, Config, Split
 from service.domain.trajectory import ExecutionKind, parse
 from service.errors import ErrorCode, SluiceError
 from service.store import policies
@@ -151,7 +151,7 @@ def _write(session: Session, context: Context, order: Order, choice: Choice, dra
             built = _built(context, order, row, Chosen(row.trajectory_id, SelectionReason.SECRET_FOUND, True), rates)
         draft.add(Split(row.pool), built, problem)
         rows.append(NewRow(row.trajectory_id, row.problem_id, built.config, row.pool))
-        audited.append(stored.audit_row(row))
+        audited.append(stored.audit_row(row, is_followed=built.config in TRAINED))
         if row.race_id is not None:
             races.add(row.race_id)
     contents = draft.finish()

@@ -30,6 +30,8 @@ class AuditRow(NamedTuple):
     """Confirmed ones."""
     family: str
     trajectory_key: str
+    is_followed: bool = True
+    """False: a failure or a rejected row, which is checked like all others and counted in no figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,9 @@ def audit(rows: Sequence[AuditRow], plan: AuditPlan = AUDIT_1, splits: Sequence[
         _check("duplicate_trajectories", _repeated(row.trajectory_key for row in rows)),
         _check("nothing_to_compare", [f"{row.split}:{row.problem_id}" for row in rows if not _comparable(row)]),
     )
-    figures = _figures(rows) | {"distinct_queries": {TRAIN: len(texts[0]), EVAL: len(texts[1])}}
+    figures = _figures([row for row in rows if row.is_followed]) | {
+        "distinct_queries": {TRAIN: len(texts[0]), EVAL: len(texts[1])}
+    }
     return AuditReport(all(check.ok for check in checks), checks, figures | {"rule": f"{plan.name}/{plan.version}"})
 
 

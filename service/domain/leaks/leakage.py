@@ -147,13 +147,14 @@ def _star(hub: str, others: Iterable[str], kind: EdgeKind, shared: str) -> Itera
 
 def _product_edges(problems: Sequence[ProblemFacts], items: Sequence[ProblemFacts]) -> Iterator[Edge]:
     """Nodes tied by a product id: as gold of both, as gold or confirmed winner, or as a mere suspicion."""
+    often = _shared_products([*problems, *items])
     gold, winner, suspect, public = (defaultdict[str, set[str]](set) for _ in range(4))
     for facts in problems:
         for holders, ids in ((gold, facts.gold_ids), (winner, facts.winner_ids), (suspect, facts.suspect_winner_ids)):
-            for product_id in ids:
+            for product_id in ids & often:
                 holders[product_id].add(facts.problem_id)
     for item in items:
-        for product_id in item.gold_ids:
+        for product_id in item.gold_ids & often:
             public[product_id].add(item.problem_id)
     for product_id in gold.keys() | winner.keys() | suspect.keys() | public.keys():
         shared = f"product:{product_id}"
@@ -170,6 +171,17 @@ def _product_edges(problems: Sequence[ProblemFacts], items: Sequence[ProblemFact
         elif exposed:
             yield from _star(min(exposed), exposed, EdgeKind.GOLD_ID, shared)
             yield from _star(hub, exposed, EdgeKind.SUSPECT, shared)
+
+
+def _shared_products(nodes: Iterable[ProblemFacts]) -> set[str]:
+    """Products that more than one node names: most are named by one alone, and need no more looking at."""
+    seen: set[str] = set()
+    often: set[str] = set()
+    for facts in nodes:
+        ids = facts.gold_ids | facts.winner_ids | facts.suspect_winner_ids
+        often |= ids & seen
+        seen |= ids
+    return often
 
 
 def _task_edges(problems: Sequence[ProblemFacts]) -> Iterator[Edge]:
@@ -208,14 +220,15 @@ def text_name(words: str) -> str:
 
 def _query_edges(nodes: Sequence[ProblemFacts], items: frozenset[str], rule: QueryRule) -> Iterator[Edge]:
     """Nodes tied by equal or near-equal text. A text that one family alone reports only raises a suspicion."""
-    texts = _texts(nodes, items, rule)
-    for text in texts:
+    texts = _Texts(nodes, items, rule)
+    for text in map(texts.text, texts.several()):
         if len(text.confirmed) > 1:
             yield from _star(text.confirmed[0], text.confirmed, EdgeKind.EQUAL_QUERY, f"text:{text.name}")
         if text.unconfirmed and len(text.speakers) > 1:
             yield from _star(_hub(text.speakers, items), text.speakers, EdgeKind.SUSPECT, f"text:{text.name}")
-    for pair in near_pairs([text.words for text in texts], rule):
-        a, b = texts[pair.a], texts[pair.b]
+    words = texts.words()
+    for pair in near_pairs(words, rule):
+        a, b = texts.text(words[pair.a]), texts.text(words[pair.b])
         shared = f"near:{a.name}~{b.name}:{pair.similarity.ratio:.3f}"
         if a.confirmed and b.confirmed:
             yield from _star(a.confirmed[0], b.confirmed[:1], EdgeKind.NEAR_QUERY, shared)
@@ -224,12 +237,37 @@ def _query_edges(nodes: Sequence[ProblemFacts], items: frozenset[str], rule: Que
             yield from _star(_hub(speakers, items), speakers, EdgeKind.SUSPECT, shared)
 
 
-def _texts(nodes: Sequence[ProblemFacts], items: frozenset[str], rule: QueryRule) -> list[_Text]:
-    """Distinct normalised texts, sorted, with the nodes that have them: problems first, each kind sorted."""
-    texts: dict[str, _Text] = {}
-    for facts in sorted(nodes, key=lambda facts: (facts.problem_id in items, facts.problem_id)):
-        words = normalise(facts.query, rule) if facts.query else ""
-        if words:
-            text = texts.setdefault(words, _Text(words, [], []))
-            (text.confirmed if facts.query_confirmed else text.unconfirmed).append(facts.problem_id)
-    return [texts[words] for words in sorted(texts)]
+class _Texts:
+    """The distinct normalised texts and who has them: problems before items, each kind sorted.
+
+    Nearly every text is one confirmed problem's alone, and costs no more than that.
+    """
+
+    def __init__(self, nodes: Sequence[ProblemFacts], items: frozenset[str], rule: QueryRule) -> None:
+        self._first: dict[str, str] = {}
+        """The first node whose text is confirmed."""
+        self._more: dict[str, list[str]] = {}
+        """The others."""
+        self._unconfirmed: dict[str, list[str]] = {}
+        for facts in sorted(nodes, key=lambda facts: (facts.problem_id in items, facts.problem_id)):
+            words = normalise(facts.query, rule) if facts.query else ""
+            if not words:
+                continue
+            if not facts.query_confirmed:
+                self._unconfirmed.setdefault(words, []).append(facts.problem_id)
+            elif self._first.setdefault(words, facts.problem_id) != facts.problem_id:
+                self._more.setdefault(words, []).append(facts.problem_id)
+
+    def words(self) -> list[str]:
+        """All texts, sorted."""
+        return sorted(self._first.keys() | self._unconfirmed.keys())
+
+    def several(self) -> list[str]:
+        """Texts that more than one node may have, sorted."""
+        return sorted(self._more.keys() | self._unconfirmed.keys())
+
+    def text(self, words: str) -> _Text:
+        """One of them."""
+        first = self._first.get(words)
+        confirmed = [] if first is None else [first, *self._more.get(words, ())]
+        return _Text(words, confirmed, self._unconfirmed.get(words, []))

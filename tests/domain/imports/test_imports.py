@@ -282,7 +282,8 @@ def test_gates_of_imported_formats(turns: list[dict[str, Any]], fields: dict[str
     found = chat(*turns, **fields)
     verdict = to_a_row(found.payload, found.kind, Evidence(judgement=found.judgement))
     assert verdict.reason is reason
-    assert row_config(verdict) is Config.UNATTRIBUTED
+    expected = {Reason.KEPT: Config.UNATTRIBUTED, Reason.NOT_SUCCESSFUL: Config.NEGATIVE}
+    assert row_config(verdict) is expected.get(reason, Config.REJECTED)
 
 
 def test_a_row_offers_published_tools_where_they_fit_and_no_others() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.rows.candidates import SelectionPolicy
+from service.domain.rows.card import dataset_card
 from service.domain.rows.manifest import (
     FileEntry,
     Manifest,
@@ -17,7 +18,6 @@ from service.domain.rows.manifest import (
     PartContents,
     PartSummary,
     build_manifest,
-    dataset_card,
     document,
     id_of,
     snapshot_id,
@@ -101,7 +101,8 @@ def manifest() -> Manifest:
     parts = [contents(TRAIN, "a", "b"), contents(EVAL, "c"), contents(LOOSE_TRAIN, "d")]
     name = "data/agentic/train-00000.parquet"
     file = FileEntry(name=name, config=Config.AGENTIC, split=Split.TRAIN, format="parquet", rows=2, bytes=9, sha256="s")
-    return build_manifest(SPEC, parts, [file], {"kept": 4}, AUDIT, ["race-b", "race-a", "race-b"])
+    funnel = {"verdicts": {"kept": 4}, "rows": 4}
+    return build_manifest(SPEC, parts, [file], funnel, AUDIT, ["race-b", "race-a", "race-b"])
 
 
 def test_manifest_counts(manifest: Manifest):
@@ -123,7 +124,7 @@ def test_documents_are_stable_and_read_back(manifest: Manifest):
 
 
 def test_card_front_matter(manifest: Manifest):
-    _, front, body = dataset_card(manifest).split("---\n", 2)
+    _, front, body = dataset_card(manifest, AUDIT).split("---\n", 2)
     assert yaml.safe_load(front)["configs"] == [
         {
             "config_name": "agentic",
