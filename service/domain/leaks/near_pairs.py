@@ -192,12 +192,11 @@ def _candidates(index: _Index, threshold: float) -> Iterator[tuple[Ints, Ints]]:
     """Batches of distinct pairs (left < right) that share a prefix gram and could reach the threshold."""
     # Weights are whole, so that a tail reaches the threshold exactly where it reaches the next whole number.
     least = np.ceil(threshold * index.total).astype(np.int32)
-    prefix = np.flatnonzero(index.tail >= np.repeat(least, np.diff(index.start)))
+    prefix = np.flatnonzero(index.tail >= np.repeat(least, np.diff(index.start))).astype(np.int32)
     by_gram = prefix[np.argsort(index.gram[prefix], kind="stable")]
-    gram = index.gram[by_gram]
-    ends = np.searchsorted(gram, gram, side="right")
-    partners = ends - np.arange(by_gram.size) - 1
-    reached = np.cumsum(partners)
+    del prefix
+    partners = _after_in_run(index.gram[by_gram])
+    reached = np.cumsum(partners, dtype=np.int64)
     begin = 0
     while begin < by_gram.size:
         base = reached[begin - 1] if begin else 0
@@ -206,7 +205,16 @@ def _candidates(index: _Index, threshold: float) -> Iterator[tuple[Ints, Ints]]:
         begin = stop
 
 
-def _pairs(index: _Index, by_gram: Ints, rows: Ints, partners: Ints, threshold: float) -> tuple[Ints, Ints]:
+def _after_in_run(ordered: Small) -> Small:
+    """For each of some sorted numbers how many equal ones come after it."""
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    ends = np.append(starts[1:], ordered.size)
+    last: Small = np.repeat((ends - 1).astype(np.int32), ends - starts)
+    last -= np.arange(ordered.size, dtype=np.int32)
+    return last
+
+
+def _pairs(index: _Index, by_gram: Small, rows: Ints, partners: Small, threshold: float) -> tuple[Ints, Ints]:
     """Pair each row with its partners, the rows right after it; drop pairs that cannot reach the threshold."""
     one = np.repeat(rows, partners)
     step = np.arange(one.size) - np.repeat(np.cumsum(partners) - partners, partners) + 1
