@@ -13,6 +13,7 @@ from service.domain.attribution.evidence import Evidence
 from service.domain.attribution.lifting import Lifting, lifting
 from service.domain.attribution.provenance import CallProvenance, Issuer, attribute
 from service.domain.attribution.replies import calls_in, plain_text
+from service.domain.attribution.thoughts import ThinkSource
 from service.domain.filter.rules import RuleSet
 from service.domain.filter.structure import Verdict
 from service.domain.filter.wording import (
@@ -146,7 +147,7 @@ class _Telling:
         self._trajectory = trajectory
         self._excerpt = excerpt
         self._calls = {(call.step, call.call): call for call in verdict.calls}
-        self._thinks = attribute(trajectory, evidence, rules.evidence).think_verbatim
+        self._thinks = attribute(trajectory, evidence, rules.evidence).thinks
         self._lifted = {
             (call.step, call.call): tuple(sorted({match.inference for match in call.matches})) for call in lifted.calls
         }
@@ -201,14 +202,14 @@ class _Telling:
     def _step(self, step: Step) -> Iterator[Entry]:
         seconds = None if step.timestamp_ms is None else self._seconds(step.timestamp_ms)
         if step.think:
-            verbatim = self._thinks[step.index] if step.index < len(self._thinks) else None
-            rule = "think_unknown" if verbatim is None else "think_verbatim" if verbatim else "think_not_said"
+            source = self._thinks[step.index] or ThinkSource.UNKNOWN
+            rule = f"think_{source}"
             yield Entry(
                 kind="think",
                 step=step.index,
                 seconds=seconds,
                 what=self._cut(step.think),
-                issuer=Issuer.MODEL if verbatim else Issuer.UNKNOWN,
+                issuer=Issuer.MODEL if source.is_said else Issuer.UNKNOWN,
                 rule=rule,
                 why=sentence(WHY_ISSUER, rule),
             )

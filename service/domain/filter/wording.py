@@ -18,8 +18,9 @@ WHY_ISSUER: Mapping[str, str] = {
     "code_runs_replies": "the released code takes every call out of a reply",
     "code_calls_tools": "the released code calls the tools itself",
     "think_verbatim": "this text stands in a logged reply",
-    "think_not_said": "no logged reply says this",
-    "think_unknown": "there is no logged reply to look in",
+    "think_near_verbatim": "this text stands in a logged reply, white space and escapes aside",
+    "think_not_said": "the log is whole, and no reply in it says this",
+    "think_unknown": "a reply that may have said this is missing from the log",
 }
 
 WHY_CLASS: Mapping[str, str] = {

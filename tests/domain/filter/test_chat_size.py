@@ -3,6 +3,7 @@
 import re
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -117,3 +118,15 @@ def test_the_bound_on_tokens_is_well_below_the_bytes() -> None:
     trajectory = agentic_run().trajectory()
     text = render_chat(chat_messages(trajectory, ()), tool_set(trajectory.kind, trajectory.tool_calls).schemas)
     assert tokens_at_most(text, count) < 0.7 * len(text.encode())
+
+
+@pytest.mark.parametrize("result", ["7" * 9_000, "7x" * 4_500, "\u6771" * 3_000, "q'" * 4_500])
+def test_what_does_not_pair_is_spared_nothing(result: str) -> None:
+    """Nearly each of these characters is a token or more, so that a bound which pairs them would undercut the chat."""
+    run = Run()
+    run.step("", FIND, results={**RESULTS, "find_product": [{"product_id": "7", "title": result}]})
+    trajectory = run.trajectory()
+    closer = bound(trajectory, enough=0)
+    assert closer is not None
+    assert closer >= exact(trajectory)
+    assert exact(trajectory) > 2_900

@@ -7,12 +7,20 @@ import pytest
 from service.domain.agent_code.code_scan import CodeScan, Dispatch, Finding, FindingKind
 from service.domain.attribution.evidence import Evidence
 from service.domain.attribution.provenance import StructuralClass, Trust
+from service.domain.attribution.thoughts import ThinkSource
 from service.domain.attribution.trust import Contradiction, Missing
 from service.domain.filter.explanation import Entry, Explanation, explain
 from service.domain.filter.gates import Reason
 from service.domain.filter.rules import SLUICE_1
 from service.domain.filter.structure import judge
-from service.domain.filter.wording import WHY_CLASS, WHY_CONTRADICTED, WHY_REASON, WHY_TRUST, WHY_UNSUPPORTED
+from service.domain.filter.wording import (
+    WHY_CLASS,
+    WHY_CONTRADICTED,
+    WHY_ISSUER,
+    WHY_REASON,
+    WHY_TRUST,
+    WHY_UNSUPPORTED,
+)
 from service.domain.trajectory import ExecutionKind, parse
 from tests.domain.dialogues import FIND, RECOMMEND, TERMINATE, VIEW, Run
 
@@ -131,3 +139,24 @@ def test_a_payload_without_steps_is_explained_too():
 )
 def test_every_name_has_its_words(names: type, wording: dict[str, str]):
     assert {str(name) for name in names} == set(wording)
+
+
+def test_a_thought_says_how_it_stands_in_a_reply():
+    run = Run()
+    run.reply(f"I look for bags. {tagged(FIND)}")
+    run.step("I look for bags.", FIND)
+    run.reply(f"It is\n\n  the second one. {tagged(RECOMMEND)}")
+    run.step("It is the second one.", RECOMMEND)
+    run.reply(tagged(TERMINATE))
+    run.step("Nobody said this.", TERMINATE)
+    thinks = [entry for entry in explained(run).entries if entry.kind == "think"]
+    assert [(entry.rule, entry.issuer) for entry in thinks] == [
+        ("think_verbatim", "model"),
+        ("think_near_verbatim", "model"),
+        ("think_not_said", "unknown"),
+    ]
+    assert [entry.why for entry in thinks] == [WHY_ISSUER[entry.rule] for entry in thinks]
+
+
+def test_every_source_of_a_thought_has_words():
+    assert {f"think_{source}" for source in ThinkSource} <= set(WHY_ISSUER)
