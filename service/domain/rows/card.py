@@ -28,7 +28,7 @@ def dataset_card(manifest: Manifest, audit: Mapping[str, Any]) -> str:
     figures = audit["figures"]
     body = _CARD.format(
         id=manifest.snapshot_id,
-        races=len(manifest.source_races),
+        races=f"{len(manifest.source_races)} race{'' if len(manifest.source_races) == 1 else 's'}",
         rules=manifest.spec["rules"],
         table=_table(
             ("configuration", "split", "rows"), ((part.config, part.split, part.rows) for part in manifest.parts)
@@ -42,7 +42,9 @@ def dataset_card(manifest: Manifest, audit: Mapping[str, Any]) -> str:
         licence=manifest.licence,
         audit="passed" if manifest.audit["ok"] else "FAILED",
         checks=_table(("check", "faults"), ((check["name"], check["count"]) for check in manifest.audit["checks"])),
-        known=_table(("the answers of eval are known", "rows"), figures.get("eval_known_by", {}).items()),
+        known=_table(
+            ("the answers of eval are known by", "share of its rows"), figures.get("eval_known_by", {}).items()
+        ),
         families=_shares(figures),
         benchmarks=_benchmarks(figures.get("benchmarks", {})),
         manifest=MANIFEST_NAME,
@@ -97,7 +99,10 @@ def _funnel(funnel: Mapping[str, Any]) -> list[tuple[str, int]]:
     rows += [(f"verdict: {reason}", number) for reason, number in verdicts]
     rows += [(f"kept, pool: {pool}", number) for pool, number in funnel.get("pools", {}).items()]
     rows += [(f"kept, left out: {reason}", number) for reason, number in funnel.get("selection", {}).items()]
-    return [*rows, ("rows to be followed", funnel.get("rows", 0))]
+    rows.append(("rows to be followed", funnel.get("rows", 0)))
+    if "negatives" in funnel:
+        rows.append(("failures given as `negative`", funnel["negatives"]["rows"]))
+    return [*rows, ("of train, given as `rejected`", funnel.get("rejected_rows", 0))]
 
 
 def _shares(figures: Mapping[str, Any]) -> str:
@@ -131,7 +136,7 @@ _CARD = """\
 # SN15 shopping trajectories, snapshot {id}
 
 Tool-calling trajectories of agents that competed in Bittensor SN15 (ORO), judged under the rules `{rules}`, from
-{races} races. Train and eval share no leak cluster.
+{races}. Train and eval share no leak cluster.
 
 {table}
 

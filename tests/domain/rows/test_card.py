@@ -16,6 +16,8 @@ FUNNEL = {
     "pools": {"train": 4, "eval": 2},
     "selection": {"duplicate": 3},
     "rows": 3,
+    "negatives": {"rows": 1, "selection": {}},
+    "rejected_rows": 5,
 }
 FIGURES = {
     "families": {"train": 4, "eval": 3},
@@ -49,6 +51,9 @@ def test_the_card_tells_rows_reasons_audit_and_licence() -> None:
         "| verdict: loop | 3 |",
         "| kept, left out: duplicate | 3 |",
         "| rows to be followed | 3 |",
+        "| failures given as `negative` | 1 |",
+        "| of train, given as `rejected` | 5 |",
+        "from\n1 race. ",
         "| kto | 1 | 2 |",
         "8 desirable, 2 undesirable",
         "Licence: unknown",
