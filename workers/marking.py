@@ -5,7 +5,7 @@ import logging
 from service.domain.rows.manifest import STATUS_NAME
 from service.domain.rows.marks import MARKED, marked
 from service.store.engine import reading, transaction
-from service.store.release import benchmark_contacts, marks
+from service.store.release import benchmark_contacts, marks, takedown
 from workers.context import Context
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ def _mark(snapshot_id: str, context: Context) -> bool:
         present = context.files.document(snapshot_id, STATUS_NAME)
         touching = benchmark_contacts.of_snapshot(session, snapshot_id)
         status = marked(present, marks.of_snapshot(session, snapshot_id), touching)
+        status |= takedown.status_of(session, context.files, snapshot_id, present)
         is_new = status != present
         if is_new:
             context.files.set_status(snapshot_id, status)

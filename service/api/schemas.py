@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, computed_field
 
 from service.domain.rows.records import trajectory_key
 from service.domain.sn15.commitment import Check, CommitmentState, Result
+from service.store.figures.dossier import Withheld
 
 
 class Wire(BaseModel):
@@ -217,9 +218,9 @@ class TrajectoryDetail(TrajectoryItem):
     `failure_category` is in Sluice's one spelling, `failure_given` as it came.
     """
     content: Content | None
-    withheld: Literal["held_out"] | None
-    """Why `content` is null: the problem is held for future evaluation or in no pool, or it is an eval problem and this
-    trajectory is in no published snapshot."""
+    withheld: Withheld | None
+    """Why `content` is null. `held_out`: the problem is held for future evaluation or in no pool, or it is an eval
+    problem and this trajectory is in no published snapshot. `redacted`: it was taken down."""
 
 
 class SnapshotItem(SnapshotFigures):

@@ -1,6 +1,7 @@
 """How a verdict is laid open on the wire, as JSON schemas. Nothing here is used inside."""
 
 from service.api.schemas import Wire
+from service.store.figures.dossier import Withheld
 
 
 class Ground(Wire):
@@ -50,5 +51,5 @@ class ExplainedVerdict(Wire):
     lift: str
     """How much of it a reply had stated before code did it: `whole`, `part` or `none`."""
     entries: list[Entry]
-    withheld: str | None
-    """Why there is no content: `held_out`; null when there is."""
+    withheld: Withheld | None
+    """Why there is no content: `held_out` or `redacted`; null when there is."""

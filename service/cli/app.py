@@ -28,6 +28,7 @@ NAMES = (
     "benchmark",
     "pools",
     "audit",
+    "redact",
     "import",
 )
 """Commands in the order of the help; each is the module of its name, apart from those below."""

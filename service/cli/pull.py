@@ -21,6 +21,7 @@ from service.domain.rows.manifest import (
     STATUS_NAME,
     FileEntry,
     Manifest,
+    current_entries,
     id_of,
 )
 from service.errors import ErrorCode, SluiceError
@@ -105,7 +106,8 @@ def _pull(client: httpx.Client, service: str, snapshot_id: str, dest: Path) -> M
         raise
     manifest = _manifest(content, snapshot_id)
     _claim(dest, snapshot_id, content)
-    for entry in manifest.files:
+    status = _document(client, f"{base}/{STATUS_NAME}")
+    for entry in _entries(manifest, status):
         _fetch(client, f"{base}/{entry.name}", _below(dest, entry.name), entry)
     for name in (CARD_NAME, CROISSANT_NAME, AUDIT_NAME, STATUS_NAME):
         _put(dest / name, _document(client, f"{base}/{name}"))
@@ -121,6 +123,27 @@ def _manifest(content: bytes, snapshot_id: str) -> Manifest:
     if not manifest.snapshot_id == snapshot_id == id_of(manifest.spec_digest, manifest.parts, manifest.gold_digest):
         raise SluiceError(ErrorCode.DIGEST_MISMATCH, "the service's manifest does not have the digest it is named by")
     return manifest
+
+
+class _Rewritten(msgspec.Struct):
+    """What a takedown has made of one file."""
+
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class _Status(msgspec.Struct):
+    files: dict[str, _Rewritten] = {}
+
+
+def _entries(manifest: Manifest, status: bytes) -> tuple[FileEntry, ...]:
+    """The files as the service has them now."""
+    try:
+        rewritten = msgspec.json.decode(status, type=_Status).files
+    except msgspec.DecodeError as error:
+        raise SluiceError(ErrorCode.DIGEST_MISMATCH, "the service's status cannot be read") from error
+    return current_entries(manifest, {name: msgspec.structs.asdict(now) for name, now in rewritten.items()})
 
 
 def _claim(dest: Path, snapshot_id: str, content: bytes) -> None:

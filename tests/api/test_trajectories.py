@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 from service.store import policies
-from service.store.figures.dossier import is_open
+from service.store.figures.dossier import Withheld, withheld
 from service.store.figures.statistics import Dimension
 from service.store.models import SnapshotRow
 from service.store.release import pools
@@ -185,9 +185,9 @@ def test_a_problem_once_in_reserve_stays_closed(service: Service):
         session.flush()
         published = session.scalar(select(SnapshotRow.trajectory_id).where(SnapshotRow.problem_id == "p-eval"))
         assert published is not None
-        assert is_open(session, published, "p-train")
-        assert not is_open(session, published, "p-reserve")
-        assert not is_open(session, published, "p-eval")  # has no pool in the newest draw
+        assert withheld(session, published, "p-train") is None
+        assert withheld(session, published, "p-reserve") is Withheld.HELD_OUT
+        assert withheld(session, published, "p-eval") is Withheld.HELD_OUT  # has no pool in the newest draw
         session.rollback()
 
 

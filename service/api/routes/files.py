@@ -37,9 +37,9 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 @router.get("/v1/snapshots/{snapshot_id}/files/{name:path}", responses=ANSWERS)
 def download(context: Here, session: Reading, snapshot_id: SnapshotId, name: FileName) -> Response:
     """One file, with a strong ETag (its sha256), Range, If-Range and If-None-Match."""
-    snapshot = published(session, snapshot_id)
+    published(session, snapshot_id)
     path = context.files.path(snapshot_id, name)
-    listed = {entry["name"]: entry["sha256"] for entry in snapshot.manifest["files"]}
+    listed = {entry.name: entry.sha256 for entry in context.files.entries(snapshot_id)}
     sha256 = listed.get(name) or sha256_of(path)
     return Download(
         path,

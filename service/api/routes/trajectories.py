@@ -79,7 +79,7 @@ def detail(context: Here, session: Reading, trajectory_id: TrajectoryId) -> Traj
         verdict=_verdict(found.verdict, found.is_open) if found.verdict else None,
         judgement=_judgement(found.verdict, content) if found.verdict and found.is_open else None,
         content=content.shown if content is not None else None,
-        withheld=None if found.is_open else "held_out",
+        withheld=found.withheld,
     )
 
 
@@ -104,7 +104,7 @@ def explained(context: Here, session: Reading, trajectory_id: TrajectoryId) -> E
         **msgspec.to_builtins(told),
         trajectory_id=trajectory_id,
         rules=f"{rules.name}/{rules.version}",
-        withheld=None if found.is_open else "held_out",
+        withheld=found.withheld,
     )
 
 

@@ -94,7 +94,8 @@ def explain(
         with_content: show what was said and done; without it only who issued which call, and why.
         excerpt: characters shown of each text.
     """
-    lifted = lifting(trajectory, verdict.calls)
+    # Of a trajectory that was taken down there is a verdict and nothing else.
+    lifted = lifting(trajectory, verdict.calls if trajectory.steps else ())
     signals = verdict.signals if with_content else {}
     entries = _Telling(trajectory, evidence, verdict, rules, lifted, excerpt).entries()
     if not with_content:

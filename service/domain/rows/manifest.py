@@ -161,6 +161,19 @@ def build_manifest(
     )
 
 
+def current_entries(manifest: Manifest, rewritten: Mapping[str, Mapping[str, Any]]) -> tuple[FileEntry, ...]:
+    """The files of a snapshot as they are now.
+
+    Args:
+        manifest: what was published.
+        rewritten: `files` of its status: what a takedown has made of some, by name.
+    """
+    return tuple(
+        msgspec.structs.replace(entry, **rewritten[entry.name]) if entry.name in rewritten else entry
+        for entry in manifest.files
+    )
+
+
 def document(value: object) -> bytes:
     """A value as the bytes of a published JSON document: keys sorted, indented, ending in a newline."""
     return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n"

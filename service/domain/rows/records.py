@@ -185,6 +185,13 @@ def build_row(
     )
 
 
+def withheld(row: Row) -> Row:
+    """The row without anything that somebody wrote; what it is and where it comes from stays."""
+    return msgspec.structs.replace(
+        row, messages=(), tools="[]", answer_ids=(), teacher_model=None, think="none", tokens=0
+    )
+
+
 def texts(row: Row) -> Iterator[str]:
     """Everything in a row that somebody wrote: words, arguments, results."""
     for message in row.messages:

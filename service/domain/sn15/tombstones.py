@@ -1,4 +1,4 @@
-"""What SN15 takes back after it was harvested, and the names of the reasons. Reads no listing and stores nothing.
+"""What SN15 takes back after it was harvested, or what is taken down here, and why. Reads no listing, stores nothing.
 
 A tombstone is about a run, an agent version or one item. It takes rows out of new snapshots and removes nothing.
 """
@@ -28,12 +28,17 @@ class TombstoneReason(StrEnum):
     """SN15 threw the agent version out."""
     WITHDRAWN = "withdrawn"
     """The source has no such object any more; the bytes it gave before stay."""
+    REDACTED = "redacted"
+    """Somebody with a right to it has had it taken down. The only reason that no listing gives and none takes back."""
 
 
 RACE_CANCELLED = "race_cancelled"
 """Why items of a race that was called off are not asked for. No tombstone: what was released before stays."""
 
-NOT_ASKED_FOR = frozenset({*(reason.value for reason in TombstoneReason), RACE_CANCELLED}) - {TombstoneReason.WITHDRAWN}
+NOT_ASKED_FOR = frozenset({*(reason.value for reason in TombstoneReason), RACE_CANCELLED}) - {
+    TombstoneReason.WITHDRAWN,
+    TombstoneReason.REDACTED,
+}
 """Reasons for which an item of the ledger rests, and after which it comes back."""
 
 

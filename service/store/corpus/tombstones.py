@@ -6,7 +6,7 @@ Append-only: a tombstone that is lifted is a further row, so that what stood at 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Select, Subquery, case, cast, func, literal, select, text, union_all
+from sqlalchemy import TEXT, BigInteger, Select, Subquery, case, cast, func, literal, or_, select, text, union_all
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session
 
@@ -70,7 +70,7 @@ def _changes(session: Session, subject: Subject, told: Mapping[str, Word]) -> li
         if word.reason is None:
             if now is not None and now.source["listing"] == word.listing:
                 changes.append((word, _Change(now.reason, is_lifted=True)))
-        elif now is None or now.reason != word.reason:
+        elif now is None or now.reason not in (word.reason, TombstoneReason.REDACTED):
             changes.append((word, _Change(word.reason, is_lifted=False)))
     return changes
 
@@ -130,6 +130,24 @@ def entombed(revision: int | None = None, among: Select[int] | None = None) -> S
         .ext(distinct_on(found.c.trajectory_id))
         .order_by(found.c.trajectory_id, found.c.distance)
         .subquery("entombed")
+    )
+
+
+def redacted() -> Select[int]:
+    """Ids of the trajectories that were taken down: themselves, with their run, or with their agent version."""
+    found = []
+    for subject, column in (
+        (Subject.ITEM, cast(Trajectory.trajectory_id, TEXT)),
+        (Subject.RUN, Trajectory.eval_run_id),
+        (Subject.AGENT_VERSION, EvaluationRun.agent_version_id),
+    ):
+        stones = standing(subject)
+        taken = select(stones.c.subject_id).where(stones.c.reason == TombstoneReason.REDACTED)
+        found.append(column.in_(taken))
+    return (
+        select(Trajectory.trajectory_id)
+        .join(EvaluationRun, EvaluationRun.eval_run_id == Trajectory.eval_run_id)
+        .where(or_(*found))
     )
 
 

@@ -33,6 +33,7 @@ from service.domain.rows.manifest import (
     Manifest,
     Part,
     PartContents,
+    current_entries,
     document,
     initial_status,
 )
@@ -162,6 +163,15 @@ class FileStore:
         except FileNotFoundError as fault:
             raise _not_found(snapshot_id) from fault
         return msgspec.json.decode(content, type=Manifest)
+
+    def entries(self, snapshot_id: str) -> tuple[FileEntry, ...]:
+        """The data files as they are now: as the manifest says, apart from those that a takedown has rewritten.
+
+        Raises:
+            SluiceError: NOT_FOUND if there is no such snapshot.
+        """
+        rewritten = self.document(snapshot_id, STATUS_NAME).get("files", {})
+        return current_entries(self.manifest(snapshot_id), rewritten)
 
     def path(self, snapshot_id: str, name: str) -> Path:
         """Where a file of a snapshot lies. Only names the manifest lists and the five documents are files.

@@ -148,7 +148,7 @@ def _broken_files(session: Session, files: FileStore, bytes_too: bool) -> Iterat
             continue
         if not manifest.snapshot_id == snapshot_id == id_of(manifest.spec_digest, manifest.parts, manifest.gold_digest):
             yield f"{snapshot_id}: its manifest does not have the digest it is named by"
-        for entry in manifest.files:
+        for entry in files.entries(snapshot_id):
             path = files.path(snapshot_id, entry.name)
             if not path.is_file():
                 yield f"{snapshot_id}: {entry.name} is missing"
