@@ -45,7 +45,7 @@ def row_files(manifest: Manifest) -> list[FileEntry]:
 def lines(files: FileStore, snapshot_id: str, entry: FileEntry) -> Iterator[bytes]:
     """The rows of one such file as lines, without their ends."""
     path = files.path(snapshot_id, entry.name)
-    return _of_jsonl(path) if entry.format == "jsonl.zst" else _of_parquet(path)
+    return jsonl_lines(path) if entry.format == "jsonl.zst" else _of_parquet(path)
 
 
 def rows(files: FileStore, snapshot_id: str) -> Iterator[PublishedRow]:
@@ -63,7 +63,8 @@ def _rows(files: FileStore, snapshot_id: str, entry: FileEntry) -> Iterator[Publ
         yield PublishedRow(msgspec.json.decode(line, type=_Id).row_id, entry, line)
 
 
-def _of_jsonl(path: Path) -> Iterator[bytes]:
+def jsonl_lines(path: Path) -> Iterator[bytes]:
+    """Lines of a compressed file, without their ends."""
     with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
         for line in io.BufferedReader(stream):
             yield line.rstrip(b"\n")

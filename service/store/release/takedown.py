@@ -5,14 +5,13 @@ snapshot keeps its id and its manifest, which say what was published; its status
 each file is now.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-import zstandard
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -22,6 +21,7 @@ from service.domain.rows.spec import ROW_FORMATS
 from service.store.corpus.tombstones import redacted
 from service.store.models import SnapshotRow, Trajectory
 from service.store.release.files import FileStore
+from service.store.release.published import jsonl_lines
 from service.store.release.shards import ROW_SCHEMA, ZSTD_LEVEL, JsonLines, sha256_of
 
 FRESH = ".redacted"
@@ -79,7 +79,7 @@ def _lines(path: Path, fresh: Path, entry: FileEntry, row_ids: Collection[str]) 
     """Write compressed lines anew; how many there are then."""
     lines = JsonLines(fresh)
     try:
-        for line in _read(path):
+        for line in jsonl_lines(path):
             names = msgspec.json.decode(line, type=_Names)
             if (names.row_id or names.session_id) not in row_ids:
                 lines.append(line)
@@ -88,14 +88,6 @@ def _lines(path: Path, fresh: Path, entry: FileEntry, row_ids: Collection[str]) 
     finally:
         lines.close()
     return lines.rows
-
-
-def _read(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
-        rest = b""
-        while chunk := stream.read(1 << 20):
-            *whole, rest = (rest + chunk).split(b"\n")
-            yield from whole
 
 
 def _parquet(path: Path, fresh: Path, row_ids: Collection[str]) -> int:
