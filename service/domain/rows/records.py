@@ -96,7 +96,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """False: the user turn is what one agent family reported."""
     difficulty: float | None
     tokens: int
-    """Of the rendered chat, tools included."""
+    """Of the rendered chat, tools included. 0 in rejected rows: nobody follows them, and a count takes milliseconds."""
     rules: str
     rules_digest: str
     prompt_source: str
@@ -176,7 +176,7 @@ def build_row(
         gold_kind=gold_kind(problem),
         query_confirmed=problem.query_confirmed,
         difficulty=source.difficulty,
-        tokens=count_tokens(render_chat(messages, tools.schemas)) if messages else 0,
+        tokens=0 if config is Config.REJECTED else count_tokens(render_chat(messages, tools.schemas)),
         rules=source.rules,
         rules_digest=source.rules_digest,
         prompt_source=PROMPT_SOURCE[trajectory.kind],

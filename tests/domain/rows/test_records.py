@@ -20,7 +20,9 @@ from service.domain.rows.records import (
     row_id,
     row_line,
     teacher_model,
+    texts,
     trajectory_key,
+    withheld,
 )
 from service.domain.rows.splits import Config, row_config
 from service.domain.trajectory import ExecutionKind, Inference, Trajectory, parse
@@ -105,3 +107,24 @@ def test_recorded_runs_become_rows(shared_data: Path):
         assert 500 < row.tokens < 14_336
         assert sum(message.role == "tool" for message in row.messages) == len(trajectory.tool_calls)
         assert row.teacher_model == "moonshotai/Kimi-K2.5-TEE"
+
+
+def test_a_row_that_was_left_out_is_rejected_with_its_reason_and_its_tokens_are_not_counted():
+    def never(_: str) -> int:
+        pytest.fail("counted")
+
+    row = build_row(shopping_trajectory(), shopping_verdict(), problem(), source(), never, left_out="duplicate")
+    assert (row.config, row.reason, row.outcome, row.tokens) == (Config.REJECTED, "duplicate", "kept", 0)
+    assert row.messages
+    assert not any(message.train for message in row.messages)
+
+
+def test_a_withheld_row_has_nothing_that_anybody_wrote():
+    row = build_row(
+        shopping_trajectory(), shopping_verdict(), problem(), source(), len, left_out="tombstoned", withheld=True
+    )
+    assert (row.messages, row.answer_ids, row.teacher_model) == ((), (), None)
+    assert "kettle" not in row_line(row).decode()
+    whole = make_row()
+    assert withheld(whole).row_id == whole.row_id
+    assert list(texts(withheld(whole))) == []
