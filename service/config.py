@@ -59,6 +59,8 @@ class Settings(BaseSettings):
     """Network name (`finney`, `test`, `local`) or `ws://` URL of a Bittensor node; None follows no chain."""
     netuid: int = Field(default=15, ge=0)
     """Subnet whose metagraph is read."""
+    hotkey_salt: str | None = Field(default=None, min_length=16, repr=False)
+    """Secret by which snapshots that ask for it name miners; None: none can ask for it."""
     niceness: int = Field(default=10, ge=0, le=19)
     """How far worker processes stand back when processors are scarce; 0 leaves them as they were started."""
     parent_pid: int | None = None

@@ -10,6 +10,7 @@ from service.domain.filter.rules import RuleSet
 from service.domain.filter.structure import Outcome, Reason, Verdict
 from service.domain.leaks.audit import AuditRow
 from service.domain.leaks.leakage import ProblemFacts
+from service.domain.rows.pseudonyms import salted
 from service.domain.rows.records import RowSource, trajectory_key
 from service.domain.rows.splits import row_config
 from service.domain.rows.wanted import Offered
@@ -68,13 +69,16 @@ def offered(row: JudgedRow, disputed: Collection[tuple[str, str]]) -> Offered:
     )
 
 
-def row_source(row: JudgedRow, rules: RuleSet, solve_rate: float | None) -> RowSource:
-    """Where the row comes from."""
+def row_source(row: JudgedRow, rules: RuleSet, solve_rate: float | None, salt: str | None = None) -> RowSource:
+    """Where the row comes from; with a salt, without the hotkey of any miner."""
+    family, hotkey = row.family, row.miner_hotkey
+    if salt is not None:
+        family, hotkey = salted(family, salt), None if hotkey is None else salted(hotkey, salt)
     return RowSource(
         eval_run_id=row.eval_run_id,
         agent_version_id=row.agent_version_id,
-        agent_family=row.family,
-        miner_hotkey=row.miner_hotkey,
+        agent_family=family,
+        miner_hotkey=hotkey,
         race_id=row.race_id,
         cluster_id=row.cluster_id,
         rules=f"{rules.name}/{rules.version}",

@@ -12,6 +12,8 @@ rules = "sluice-1"                  # rule set whose verdicts count: `sluice rul
 splits = ["train", "eval"]
 formats = ["parquet", "jsonl.zst", "kto", "prompts", "atif"]  # and "sharegpt"
 
+salted_hotkeys = false              # name miners by a keyed hash; workers need SLUICE_HOTKEY_SALT
+
 [wanted]                            # empty lists ask for anything
 configs = ["agentic", "unattributed", "negative", "rejected"]
 kinds = []                          # legacy_shoppingbench, envpack, atif, messages

@@ -41,6 +41,7 @@ class Policies:
             wanted=options.wanted,
             splits=options.splits,
             formats=options.formats,
+            salted_hotkeys=options.salted_hotkeys,
         )
 
 

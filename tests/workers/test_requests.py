@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import func, select
 
@@ -13,6 +15,7 @@ from service.cli.reaudit import reaudit
 from service.config import Settings
 from service.domain.filter.rules import PAPER_2606_10064
 from service.domain.policy import DEFAULT_POLICIES
+from service.domain.rows.pseudonyms import salted
 from service.domain.rows.splits import TRAINED
 from service.embedded import Services
 from service.judging import judge_batch
@@ -121,8 +124,6 @@ def test_exact_tokens_are_asked_of_every_row(corpus: Context) -> None:
 
 
 def tokens(context: Context, given: Answer) -> list[int]:
-    import pyarrow.parquet as pq
-
     manifest = context.files.manifest(given.snapshot_id or "")
     names = [entry.name for entry in manifest.files if entry.format == "parquet" and entry.config in TRAINED]
     return [
@@ -198,6 +199,32 @@ def test_a_request_survives_whoever_dies_over_it(corpus: Context, place: str, mo
         assert len(answers) == 1
         stored = set(session.scalars(select(Snapshot.snapshot_id)))
     assert stored == set(corpus.files.ids())
+
+
+def test_miners_are_named_by_a_salt_where_there_is_one(corpus: Context) -> None:
+    wish = {"salted_hotkeys": True, "splits": ["eval"]}
+    refused = answer(corpus, wish).refusal
+    assert refused is not None
+    assert refused["code"] == "PREREQUISITE_MISSING"
+    assert "SLUICE_HOTKEY_SALT" in refused["message"]
+    with_salt = replace(corpus, settings=corpus.settings.model_copy(update={"hotkey_salt": "s" * 16}))
+    # Another wish: what was refused for these pools stays so until there are new ones.
+    named = answer(with_salt, wish | {"selection": {"per_problem": 7}})
+    plain = answer(corpus, {"splits": ["eval"], "selection": {"per_problem": 7}})
+    by_row = [{row["row_id"]: row for row in table(corpus, given)} for given in (plain, named)]
+    assert by_row[0].keys() == by_row[1].keys()
+    for name, row in by_row[1].items():
+        other = by_row[0][name]
+        for column in ("miner_hotkey", "agent_family"):
+            assert row[column] == salted(other[column], "s" * 16)
+            assert other[column] not in str(row)
+        assert row["messages"] == other["messages"]
+
+
+def table(context: Context, given: Answer) -> list[dict[str, Any]]:
+    manifest = context.files.manifest(given.snapshot_id or "")
+    names = [entry.name for entry in manifest.files if entry.format == "parquet"]
+    return [row for name in names for row in pq.read_table(context.files.path(manifest.snapshot_id, name)).to_pylist()]
 
 
 def test_rows_that_anybody_was_given_count_as_published(corpus: Context) -> None:

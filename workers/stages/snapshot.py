@@ -121,7 +121,10 @@ def _release(context: Context, order: Order, token: int) -> None:
 
 
 def _lacking(session: Session, context: Context, order: Order) -> dict[str, Any] | None:
-    """Why there are not the verdicts that a snapshot needs; None when there are."""
+    """Why there is not all that a snapshot needs, verdicts or a salt; None when there is."""
+    if order.spec.salted_hotkeys and context.settings.hotkey_salt is None:
+        message = "salted hotkeys were asked for, and SLUICE_HOTKEY_SALT is not set for the workers"
+        return {"code": ErrorCode.PREREQUISITE_MISSING, "message": message}
     in_force = sum(snapshots.funnel(session, context.policies.rules.digest, order.scope.revision).values())
     judged = sum(snapshots.funnel(session, order.rules.digest, order.scope.revision).values())
     if judged >= in_force:
@@ -177,11 +180,16 @@ def _built(context: Context, order: Order, row: JudgedRow, chosen: Chosen, rates
         parse(row.payload, ExecutionKind(row.kind)),
         stored.verdict(row),
         stored.problem(row),
-        stored.row_source(row, order.rules, rates.get(row.problem_id)),
+        stored.row_source(row, order.rules, rates.get(row.problem_id), _salt(context, order)),
         context.count_tokens,
         left_out=chosen.left_out,
         withheld=chosen.withheld,
     )
+
+
+def _salt(context: Context, order: Order) -> str | None:
+    """What miners are to be named by; None: as they are."""
+    return context.settings.hotkey_salt if order.spec.salted_hotkeys else None
 
 
 def refusal(manifest: Manifest, report: AuditReport, spec: SnapshotSpec) -> dict[str, Any] | None:

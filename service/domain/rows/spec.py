@@ -50,6 +50,8 @@ class SnapshotSpec:
     wanted: Wanted = ANYTHING
     splits: tuple[Split, ...] = (Split.TRAIN, Split.EVAL)
     formats: tuple[str, ...] = STANDING_FORMATS
+    salted_hotkeys: bool = False
+    """Miners are named by a keyed hash of their hotkeys."""
     row_schema: str = ROW_SCHEMA_VERSION
     scanner: str = SCANNER
     """What rows were searched by for secrets and personal data."""
@@ -80,6 +82,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     selection: Choice = Choice()
     splits: tuple[Split, ...] = (Split.TRAIN, Split.EVAL)
     formats: tuple[str, ...] = STANDING_FORMATS
+    salted_hotkeys: bool = False
 
     @property
     def rule_set(self) -> RuleSet:

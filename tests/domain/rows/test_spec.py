@@ -40,7 +40,7 @@ def test_stored_options_are_read_back() -> None:
 @pytest.mark.parametrize(
     ("told", "fault"),
     [
-        ({"rows": 1}, "`rows`; the spec knows rules, wanted, selection, splits, formats"),
+        ({"rows": 1}, "`rows`; the spec knows rules, wanted, selection, splits, formats, salted_hotkeys"),
         ({"wanted": {"category": []}}, "wanted knows configs, kinds, classes, categories"),
         ({"selection": {"seed": 1}}, "selection knows keep, per_problem"),
         ({"rules": "mine"}, "rules cannot be 'mine'; there are sluice-1, paper-2606.10064"),
@@ -83,6 +83,7 @@ def test_every_option_changes_the_spec() -> None:
         {"rules": "paper-2606.10064"},
         {"splits": ["eval"]},
         {"formats": ["parquet"]},
+        {"salted_hotkeys": True},
         *({"wanted": {name: value}} for name, value in {
             "configs": ["agentic"], "kinds": ["envpack"], "classes": ["agentic"], "categories": ["shop"],
             "races": ["r"], "since": "2026-01-01", "until": "2026-01-01", "min_reward": 1.0,
