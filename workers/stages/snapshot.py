@@ -104,9 +104,9 @@ def _release(context: Context, order: Order, token: int) -> None:
     with reading(context.engine) as session:
         decided = snapshots.decision(session, order.scope.assignment_id, order.spec.digest)
         if decided is None:
-            lacking = _lacking(session, context, order)
+            lacking = None if order.is_standing else _lacking(session, context, order)
             if lacking is not None:
-                _decide(context, order, token, None, lacking)
+                _refuse(context, order, lacking)
                 return
             choice = choose(session, context, order)
             with context.files.draft(order.spec.formats) as draft:
@@ -117,7 +117,14 @@ def _release(context: Context, order: Order, token: int) -> None:
         with transaction(context.engine) as session:
             _answer(session, order, decided.release_id)
     else:
-        _decide(context, order, token, written, written.refusal)
+        _decide(context, order, token, written)
+
+
+def _refuse(context: Context, order: Order, lacking: dict[str, Any]) -> None:
+    """Answer requests with what is lacking. That decides nothing about the pools: once it is there, ask again."""
+    with transaction(context.engine) as session:
+        for request_id in order.request_ids:
+            requests.answer(session, request_id, None, lacking)
 
 
 def _lacking(session: Session, context: Context, order: Order) -> dict[str, Any] | None:
@@ -211,21 +218,20 @@ def refusal(manifest: Manifest, report: AuditReport, spec: SnapshotSpec) -> dict
     return None
 
 
-def _decide(
-    context: Context, order: Order, token: int, written: Written | None, refused: dict[str, Any] | None
-) -> None:
+def _decide(context: Context, order: Order, token: int, written: Written) -> None:
+    snapshot = _snapshot(written) if written.refusal is None else None
     with transaction(context.engine) as session:
         leases.require(session, LeaseName.PUBLICATION, token)
         for kind, policy in (("selection", order.spec.selection), ("audit", context.policies.audit)):
             policies.record(session, kind, policy.name, policy.digest, msgspec.to_builtins(policy))
-        if written is not None and refused is None:
-            snapshots.record(session, _snapshot(written), written.rows)
+        if snapshot is not None:
+            snapshots.record(session, snapshot, written.rows)
         release_id = snapshots.decide(
             session,
             order.scope.assignment_id,
             order.spec.digest,
-            snapshot_id=written.manifest.snapshot_id if written is not None and refused is None else None,
-            refusal=refused,
+            snapshot_id=None if snapshot is None else written.manifest.snapshot_id,
+            refusal=written.refusal,
             is_standing=order.is_standing,
         )
         _answer(session, order, release_id)
