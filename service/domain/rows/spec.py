@@ -15,6 +15,7 @@ from service.domain.attribution.provenance import Trust
 from service.domain.canonical import digest
 from service.domain.filter.rules import RULE_SETS, SLUICE_1, RuleSet
 from service.domain.rows.candidates import SELECTION_1, SelectionPolicy
+from service.domain.rows.formats import kto
 from service.domain.rows.records import ROW_SCHEMA_VERSION
 from service.domain.rows.scanning import SCANNER
 from service.domain.rows.splits import Split
@@ -53,6 +54,8 @@ class SnapshotSpec:
     salted_hotkeys: bool = False
     """Miners are named by a keyed hash of their hotkeys."""
     row_schema: str = ROW_SCHEMA_VERSION
+    labels: str = kto.VERSION
+    """What KTO examples were labelled by."""
     scanner: str = SCANNER
     """What rows were searched by for secrets and personal data."""
 

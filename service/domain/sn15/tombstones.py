@@ -35,10 +35,7 @@ class TombstoneReason(StrEnum):
 RACE_CANCELLED = "race_cancelled"
 """Why items of a race that was called off are not asked for. No tombstone: what was released before stays."""
 
-NOT_ASKED_FOR = frozenset({*(reason.value for reason in TombstoneReason), RACE_CANCELLED}) - {
-    TombstoneReason.WITHDRAWN,
-    TombstoneReason.REDACTED,
-}
+NOT_ASKED_FOR = frozenset({*(reason.value for reason in TombstoneReason), RACE_CANCELLED}) - {TombstoneReason.WITHDRAWN}
 """Reasons for which an item of the ledger rests, and after which it comes back."""
 
 

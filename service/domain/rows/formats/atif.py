@@ -13,8 +13,6 @@ from service.domain.rows.formats.turns import arguments, words
 from service.domain.rows.records import Row
 
 VERSION = "ATIF-v1.7"
-_LLM_CALLS = {Issuer.MODEL.value: 1, Issuer.HARNESS.value: 0}
-"""Requests to a model behind a step. Of an unknown issuer nothing is said."""
 
 
 def document(row: Row) -> dict[str, Any]:
@@ -67,8 +65,8 @@ def _step(message: Message) -> dict[str, Any]:
             {"tool_call_id": use.id, "function_name": use.function.name, "arguments": _object(arguments(use))}
             for use in message.tool_calls
         ]
-    if message.issuer in _LLM_CALLS:
-        step["llm_call_count"] = _LLM_CALLS[message.issuer]
+    if message.issuer == Issuer.MODEL and message.reconstructed is False:
+        step["llm_call_count"] = 1  # its words are those of one logged reply; of any other step nobody can say
     step["extra"] = {"issuer": message.issuer, "train": message.train, "weight": message.weight}
     return step
 

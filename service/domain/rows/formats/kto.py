@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from service.domain.attribution.classes import Issuer
 from service.domain.attribution.replies import call_key
 from service.domain.rows.chat import Message
-from service.domain.rows.formats.turns import arguments, as_chat, assistant_turns
+from service.domain.rows.formats.turns import arguments, as_chat, assistant_turns, is_answered
 from service.domain.rows.records import Row
 from service.domain.rows.splits import Config
 from service.domain.tools import TOOLS, ExecutionKind, product_ids
 
+VERSION = "kto-labels/1"
+"""Names the rule of labels and the number below; a change of either is a new version, and a new snapshot id."""
 TURNS_PER_TRAJECTORY = 4
 """Ours: a long trajectory should not outweigh short ones, and each of its turns repeats the whole history."""
 RATIO = (1.0, 4 / 3)
@@ -69,8 +72,12 @@ def balance(desirable: int, undesirable: int) -> Balance:
 def _turns(row: Row) -> list[_Turn]:
     if row.config is Config.NEGATIVE:
         first = first_fault(row.messages, ExecutionKind(row.kind))
+        turns = assistant_turns(row.messages) if first is not None else ()
+        # What code issued is no fault of the model's.
         return [
-            _Turn(place, False) for place, _ in assistant_turns(row.messages) if first is not None and place >= first
+            _Turn(place, False)
+            for place, message in turns
+            if first is not None and place >= first and message.issuer != Issuer.HARNESS
         ]
     if row.config is Config.REJECTED:
         return []
@@ -87,17 +94,23 @@ def _spread(turns: Sequence[_Turn]) -> list[_Turn]:
 def first_fault(messages: Sequence[Message], kind: ExecutionKind) -> int | None:
     """The first turn of a failure that is provably wrong by itself; None where there is no assistant turn.
 
-    Wrong by itself is a turn that names a product nobody has shown, or that calls once more what has been called just
-    so. Where none is, the answer is what was wrong: the first turn that answers, or the last one where none does.
+    Wrong by itself is a turn that names a product nobody has shown, or that calls once more what has been answered just
+    so since the user last spoke: to try again after an error is no fault. Where none is, the answer is what was wrong:
+    the first turn that answers, or the last one where none does.
     """
     tools = TOOLS[kind]
     shown = ""
+    asked: dict[str | None, str] = {}
     made: set[str] = set()
     answering: int | None = None
     last: int | None = None
     for place, message in enumerate(messages):
         if message.role != "assistant":
             shown += f"\n{message.content}" if message.role != "system" else ""
+            if message.role == "user":
+                made.clear()
+            elif message.tool_call_id in asked and is_answered(message):
+                made.add(asked[message.tool_call_id])
             continue
         last = place
         for use in message.tool_calls or ():
@@ -106,7 +119,7 @@ def first_fault(messages: Sequence[Message], kind: ExecutionKind) -> int | None:
             names_products = name in tools.view or name in tools.answer
             if key in made or (names_products and not all(_is_shown(one, shown) for one in product_ids(given))):
                 return place
-            made.add(key)
+            asked[use.id] = key
             if name in tools.answer and answering is None:
                 answering = place
     return last if answering is None else answering

@@ -24,16 +24,27 @@ def words(message: Message) -> Words:
 
 
 def arguments(use: ToolUse) -> Any:
-    """A call's arguments as a value; the text itself where it is no JSON."""
+    """A call's arguments as a value; the text itself where it is no JSON, or nests deeper than can be read."""
     try:
         return msgspec.json.decode(use.function.arguments)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError):
         return use.function.arguments
 
 
 def assistant_turns(messages: Sequence[Message]) -> Iterator[tuple[int, Message]]:
     """Positions and messages of the assistant's turns."""
     return ((place, message) for place, message in enumerate(messages) if message.role == "assistant")
+
+
+def is_answered(message: Message) -> bool:
+    """Whether a tool message holds a result, and not nothing or an error alone."""
+    if not message.content.strip():
+        return False
+    try:
+        told = msgspec.json.decode(message.content)
+    except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError):
+        return True
+    return not (isinstance(told, dict) and told.keys() == {"error"})
 
 
 def as_chat(message: Message) -> dict[str, Any]:

@@ -34,8 +34,14 @@ def shown(content: str, number: int = 1) -> Message:
 
 SYSTEM, USER = Message(role="system", content="Shop."), Message(role="user", content="a kettle, not 999")
 SEARCH = said(call("find_product", q="kettle"))
+ANSWER = said(call("recommend_product", 9, product_ids="77"))
 VIEW_SHOWN = said(call("view_product_information", product_ids="77,999"))
 FOUND = shown('[{"product_id": "77"}]')
+
+
+def again(number: str) -> Message:
+    """The search once more."""
+    return said(call("find_product", int(number), q="kettle"))
 
 
 def row(*messages: Message, config: Config = Config.NEGATIVE) -> Row:
@@ -53,6 +59,12 @@ def row(*messages: Message, config: Config = Config.NEGATIVE) -> Row:
         ([SEARCH, FOUND, VIEW_SHOWN, said(call("recommend_product", product_ids="77"))], 5),
         # The same search again, its arguments in another order.
         ([said(call("find_product", q="k", page=1)), FOUND, said(call("find_product", page=1, q="k"))], 4),
+        # Tried again after an error, and after the user had spoken: the answer is what was wrong.
+        ([SEARCH, shown('{"error": "timeout"}'), again("2"), shown("[77]", 2), ANSWER], 6),
+        ([SEARCH, FOUND, USER, again("2"), shown("[77]", 2), ANSWER], 7),
+        ([SEARCH, shown(" "), again("2"), shown("[77]", 2), ANSWER], 6),
+        # Answered once, asked once more.
+        ([SEARCH, shown('{"error": "timeout"}'), again("2"), shown("[77]", 2), again("3"), ANSWER], 6),
         # No answer at all: the last turn, with which it ended.
         ([SEARCH, FOUND, said(content="I give up.")], 4),
         ([], None),
@@ -132,17 +144,42 @@ def test_atif_numbers_steps_and_names_calls() -> None:
         {"tool_call_id": "call_1", "function_name": "find_product", "arguments": {"q": "kettle"}}
     ]
     assert search["observation"]["results"] == [{"source_call_id": "call_1", "content": FOUND.content}]
-    assert (last["reasoning_content"], last["message"], last["llm_call_count"]) == ("hm", "Done.", 1)
+    assert (last["reasoning_content"], last["message"]) == ("hm", "Done.")
     assert told["final_metrics"] == {"total_steps": 4}
     assert "model_name" in told["agent"]
 
 
-def test_atif_says_nothing_of_who_issued_what_is_unknown_and_zero_of_code() -> None:
-    unknown = msgspec.structs.replace(SEARCH, issuer="unknown")
-    coded = msgspec.structs.replace(SEARCH, issuer="harness")
-    steps = atif.document(row(unknown, coded))["steps"]
-    assert "llm_call_count" not in steps[2]
-    assert steps[3]["llm_call_count"] == 0
+@pytest.mark.parametrize(
+    ("issuer", "reconstructed", "count"),
+    [
+        ("model", False, 1),
+        ("model", True, None),
+        ("model", None, None),
+        ("unknown", False, None),
+        ("harness", True, None),
+    ],
+)
+def test_atif_counts_a_request_only_where_a_reply_shows_it(
+    issuer: str, reconstructed: bool | None, count: int | None
+) -> None:
+    turn = msgspec.structs.replace(SEARCH, issuer=issuer, reconstructed=reconstructed)
+    assert atif.document(row(turn))["steps"][2].get("llm_call_count") == count
+
+
+def test_turns_of_code_are_no_fault_of_the_models() -> None:
+    coded = msgspec.structs.replace(ANSWER, issuer="harness")
+    failed = row(SEARCH, FOUND, coded, said(content="Sorry."))
+    assert [one["turn"] for one in kto.examples(failed)] == [5]
+
+
+@pytest.mark.parametrize("text", ["[" * 5_000 + "]" * 5_000, '{"a": ' * 5_000, "\ud800", "nonsense"])
+def test_arguments_of_any_kind_stop_no_format(text: str) -> None:
+    use = ToolUse(id="call_1", function=Function(name="find_product", arguments=text))
+    hostile = row(said(use, train=True), shown("[" * 5_000), config=Config.AGENTIC)
+    list(kto.examples(hostile))
+    kto.first_fault(hostile.messages, LEGACY)
+    assert atif.document(hostile)["steps"][2]["tool_calls"][0]["arguments"] == {"_raw": text}
+    assert sharegpt.document(hostile)["conversations"]
 
 
 ARGUMENTS = st.dictionaries(st.text(max_size=8), st.text(max_size=8) | st.integers(-9, 9) | st.none(), max_size=3)
