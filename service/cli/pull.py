@@ -105,12 +105,15 @@ def _pull(client: httpx.Client, service: str, snapshot_id: str, dest: Path) -> M
             raise SluiceError(error.code, f"{service} has no such snapshot: {snapshot_id}") from error
         raise
     manifest = _manifest(content, snapshot_id)
-    _claim(dest, snapshot_id, content)
+    paths = {entry.name: _below(dest, entry.name) for entry in manifest.files}
     status = _document(client, f"{base}/{STATUS_NAME}")
-    for entry in _entries(manifest, status):
-        _fetch(client, f"{base}/{entry.name}", _below(dest, entry.name), entry)
-    for name in (CARD_NAME, CROISSANT_NAME, AUDIT_NAME, STATUS_NAME):
+    entries = _entries(manifest, status)
+    _claim(dest, snapshot_id, content)
+    for entry in entries:
+        _fetch(client, f"{base}/{entry.name}", paths[entry.name], entry)
+    for name in (CARD_NAME, CROISSANT_NAME, AUDIT_NAME):
         _put(dest / name, _document(client, f"{base}/{name}"))
+    _put(dest / STATUS_NAME, status)
     _put(dest / MANIFEST_NAME, content)
     return manifest
 

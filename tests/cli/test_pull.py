@@ -101,14 +101,16 @@ def test_nobody_there(tmp_path: Path):
 
 @pytest.fixture
 def liar(service: Service) -> Iterator[ThreadingHTTPServer]:
-    """A server of one manifest, which a test may change."""
+    """A server of one manifest and status, which a test may change."""
     folder = service.settings.snapshot_dir / service.snapshot_id
 
     class Liar(BaseHTTPRequestHandler):
         manifest = json.loads((folder / "manifest.json").read_bytes())
+        status = b"{}"
 
         def do_GET(self) -> None:
-            body = json.dumps(self.manifest).encode() if self.path.endswith("manifest.json") else b"lies"
+            told = {"manifest.json": json.dumps(self.manifest).encode(), "status.json": type(self).status}
+            body = told.get(self.path.rsplit("/", 1)[1], b"lies")
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -143,6 +145,17 @@ def test_a_file_outside_the_folder_is_refused(service: Service, liar: ThreadingH
     with pytest.raises(SluiceError, match="outside the snapshot"):
         pull(service.snapshot_id, url, tmp_path / "here")
     assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize("status", [b"lies", b'{"files": {"x": 1}}', b'{"files": {"x": {"rows": 1}}}'])
+def test_a_status_that_cannot_be_read_is_refused(
+    service: Service, liar: ThreadingHTTPServer, tmp_path: Path, status: bytes
+):
+    _, url = lies(liar)
+    liar.RequestHandlerClass.status = status
+    with pytest.raises(SluiceError, match="status cannot be read"):
+        pull(service.snapshot_id, url, tmp_path / "here")
+    assert not (tmp_path / "here").exists()
 
 
 def test_wrong_bytes_never_get_their_name(
@@ -190,7 +203,8 @@ def test_a_busy_service_is_outlasted_and_the_rest_of_a_file_resumed(
         monkeypatch.setattr("service.cli.pull._claim", lambda *_: setattr(door, "failures", 2))
         pull(service.snapshot_id, url, tmp_path)
     short = name.rsplit("/", 1)[1]
-    assert door.asked[:5] == [("manifest.json", "")] * 2 + [(short, "bytes=100-")] * 3
+    known = [("manifest.json", "")] * 2 + [("status.json", "")]
+    assert door.asked[:6] == known + [(short, "bytes=100-")] * 3
     assert tree(tmp_path) == published
 
 
