@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, AnyStr, NamedTuple
 
 from service.domain.wire.lenient import storable
 
@@ -71,6 +71,18 @@ def product_ids(arguments: dict[str, Any] | str) -> tuple[str, ...]:
     ids = dict.fromkeys([storable(str(part).strip()) for part in parts if isinstance(part, (str, int))])
     ids.pop("", None)
     return tuple(ids)
+
+
+def stands_in(word: AnyStr, text: AnyStr) -> bool:
+    """Whether a word stands in a text by itself, such as an id among other words or in JSON."""
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        # A slice before the start would wrap around, and one character is enough to tell.
+        if not text[max(at - 1, 0) : at].isalnum() and not text[end : end + 1].isalnum():
+            return True
+        at = text.find(word, at + 1)
+    return False
 
 
 def result_ids(result: Any) -> set[str]:

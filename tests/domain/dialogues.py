@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from service.domain.attribution.evidence import Evidence
+from service.domain.attribution.provenance import Provenance, attribute
 from service.domain.trajectory import ExecutionKind, Judgement, Trajectory, parse
 
 Call = tuple[str, dict[str, Any]]
@@ -164,3 +165,13 @@ def echo_run() -> Run:
         run.log[-1]["response"]["usage"]["prompt_tokens"] = len(words) // 4
         run.step("I decide.", call)
     return run
+
+
+def attributed(run: Run, **judgement: Any) -> Provenance:
+    """Who issued the calls of a run, with what its agent reported of it."""
+    return attribute(run.trajectory(), run.evidence(**judgement))
+
+
+def issued(run: Run) -> list[tuple[str, str]]:
+    """Issuer and rule of each call."""
+    return [(call.issuer.value, call.rule) for call in attributed(run).calls]

@@ -10,8 +10,18 @@ from service.domain.filter.structure import Outcome, Reason, Verdict, judge
 from service.domain.leaks.leakage import ProblemFacts
 from service.domain.rows.candidates import candidate
 from service.domain.rows.records import Row, RowSource, as_plain, build_row, row_line
+from service.domain.rows.spec import SnapshotSpec
 from service.domain.rows.splits import Config, Split
 from service.domain.trajectory import ExecutionKind, Inference, Step, ToolCall, Trajectory, parse
+
+SPEC = SnapshotSpec(
+    rules="sluice-1/1",
+    rules_digest="r",
+    leak_plan_digest="l",
+    pool_plan_digest="p",
+    audit_digest="a",
+    benchmarks_digest="b",
+)
 
 
 def shopping_trajectory(query: str = "a red kettle", product: str = "77") -> Trajectory:

@@ -50,7 +50,7 @@ PAYLOADS: dict[ExecutionKind, Any] = {
 }
 ROWS: dict[Format, Any] = {
     Format.ENVELOPE: ENVELOPE,
-    Format.ATIF: {**as_atif(ENVELOPE), "subagent_trajectories": [], "notes": "n"},
+    Format.ATIF: {**as_atif(ENVELOPE), "final_metrics": [], "notes": "n"},
     Format.MESSAGES: {**as_messages(ENVELOPE), "metadata": {"problem_id": "a/b", "reward": 1.0}, "model": "m"},
 }
 MANY = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])

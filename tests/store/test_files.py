@@ -18,21 +18,13 @@ import zstandard
 
 from service.domain.rows.manifest import build_manifest
 from service.domain.rows.records import Row, row_line
-from service.domain.rows.spec import ROW_FORMATS, SnapshotSpec
+from service.domain.rows.spec import ROW_FORMATS
 from service.domain.rows.splits import Config, Split
 from service.errors import ErrorCode, SluiceError
 from service.store.release import shards
 from service.store.release.files import FileStore
-from tests.domain.sample_rows import make_row, problem
+from tests.domain.sample_rows import SPEC, make_row, problem
 
-SPEC = SnapshotSpec(
-    rules="sluice-1/1",
-    rules_digest="r",
-    leak_plan_digest="l",
-    pool_plan_digest="p",
-    audit_digest="a",
-    benchmarks_digest="b",
-)
 AUDIT = {"ok": True, "checks": [], "figures": {}}
 
 

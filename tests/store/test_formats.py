@@ -15,8 +15,8 @@ from service.domain.rows.records import Row
 from service.domain.rows.spec import FORMATS, ROW_FORMATS
 from service.domain.rows.splits import Config, Split
 from service.store.release.files import Contents, FileStore
-from tests.domain.sample_rows import make_row, problem
-from tests.store.test_files import AUDIT, SPEC, rows, tree
+from tests.domain.sample_rows import SPEC, make_row, problem
+from tests.store.test_files import AUDIT, rows, tree
 
 SECRET = "gold-of-eval"
 

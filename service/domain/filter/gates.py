@@ -13,7 +13,7 @@ from service.domain.attribution.provenance import StructuralClass
 from service.domain.attribution.replies import call_key
 from service.domain.filter.case import Case
 from service.domain.filter.reasons import OF_OUTCOME, Gate, Reason
-from service.domain.tools import TERMINATE, TOOLS, listed_ids, product_ids
+from service.domain.tools import TERMINATE, TOOLS, listed_ids, product_ids, stands_in
 from service.domain.trajectory import Defect, ExecutionKind, ToolCall
 
 __all__ = ["ASKED", "OF_OUTCOME", "Gate", "Reason", "asked", "failed"]
@@ -232,19 +232,7 @@ def _grounded(case: Case) -> Reason | None:
 def _shown_before(case: Case, place: int, name: str) -> bool:
     word = name.encode(errors="replace")
     query = (case.trajectory.query or "").encode(errors="replace")
-    return _holds(query, word) or any(_holds(text, word) for text in case.results[:place])
-
-
-def _holds(text: bytes, word: bytes) -> bool:
-    """Whether a word stands in JSON text as a whole string or number, or as a word of the query."""
-    at = text.find(word)
-    while at >= 0:
-        # A slice before the start would wrap around, and one byte is enough to tell.
-        before, after = text[max(at - 1, 0) : at], text[at + len(word) : at + len(word) + 1]
-        if not before.isalnum() and not after.isalnum():
-            return True
-        at = text.find(word, at + len(word))
-    return False
+    return stands_in(word, query) or any(stands_in(word, text) for text in case.results[:place])
 
 
 def _format(case: Case) -> Reason | None:

@@ -1,7 +1,7 @@
 """ATIF, the Agent Trajectory Interchange Format, 1.0 to 1.8: one document a trajectory, read as turns.
 
 Only names and types of the wire. The minor versions add fields and rename none (1.6 lets a text be a list of parts,
-1.7 embeds trajectories of subagents, which are not read as steps), so one reader serves them all, newer ones included.
+1.7 embeds further trajectories, which are not read as steps), so one reader serves them all, newer ones included.
 Steps copied from an earlier trajectory (`is_copied_context`) are not this one's and are left out, as the format asks.
 """
 

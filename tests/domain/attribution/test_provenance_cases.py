@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from service.domain.attribution.pairing import Match
-from service.domain.attribution.provenance import CallProvenance, Issuer, Provenance, StructuralClass, attribute
+from service.domain.attribution.provenance import CallProvenance, Issuer, StructuralClass, attribute
 from service.domain.attribution.trust import Contradiction
 from service.domain.trajectory import Defect, ExecutionKind, parse
 from tests.domain.dialogues import (
@@ -20,20 +20,14 @@ from tests.domain.dialogues import (
     Call,
     Run,
     agentic_run,
+    attributed,
+    issued,
     scripted_run,
     sub_task_run,
     tagged,
 )
 
 MODEL, HARNESS, UNKNOWN = Issuer.MODEL, Issuer.HARNESS, Issuer.UNKNOWN
-
-
-def attributed(run: Run, **judgement: Any) -> Provenance:
-    return attribute(run.trajectory(), run.evidence(**judgement))
-
-
-def issued(run: Run) -> list[tuple[str, str]]:
-    return [(call.issuer.value, call.rule) for call in attributed(run).calls]
 
 
 def find(q: str, **more: Any) -> Call:

@@ -6,27 +6,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from service.domain.attribution.provenance import Issuer, Provenance, attribute
+from service.domain.attribution.provenance import Issuer, attribute
 from service.domain.attribution.thoughts import ThinkSource
 from tests.domain.dialogues import (
     FIND,
     VIEW,
     Run,
     agentic_run,
+    attributed,
+    issued,
     scripted_run,
     sub_task_run,
     tagged,
 )
 
 MODEL, HARNESS, UNKNOWN = Issuer.MODEL, Issuer.HARNESS, Issuer.UNKNOWN
-
-
-def attributed(run: Run, **judgement: Any) -> Provenance:
-    return attribute(run.trajectory(), run.evidence(**judgement))
-
-
-def issued(run: Run) -> list[tuple[str, str]]:
-    return [(call.issuer.value, call.rule) for call in attributed(run).calls]
 
 
 def think(run: Run) -> list[str | None]:

@@ -8,7 +8,8 @@ from service.domain.rows.formats.kto import balance
 from service.domain.rows.manifest import FileEntry, Manifest, build_manifest
 from service.domain.rows.records import Row
 from service.domain.rows.splits import Config, Split
-from tests.domain.rows.test_manifest import AUDIT, EVAL, SPEC, TRAIN, contents
+from tests.domain.rows.test_manifest import AUDIT, EVAL, TRAIN, contents
+from tests.domain.sample_rows import SPEC
 
 FUNNEL = {
     "trajectories": 10,

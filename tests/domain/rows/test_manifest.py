@@ -22,18 +22,10 @@ from service.domain.rows.manifest import (
     id_of,
     snapshot_id,
 )
-from service.domain.rows.spec import SnapshotSpec
 from service.domain.rows.splits import Config, Split
 from service.domain.rows.wanted import Wanted
+from tests.domain.sample_rows import SPEC
 
-SPEC = SnapshotSpec(
-    rules="sluice-1/1",
-    rules_digest="r",
-    leak_plan_digest="l",
-    pool_plan_digest="p",
-    audit_digest="a",
-    benchmarks_digest="b",
-)
 TRAIN = Part(config=Config.AGENTIC, split=Split.TRAIN)
 EVAL = Part(config=Config.AGENTIC, split=Split.EVAL)
 LOOSE_TRAIN = Part(config=Config.UNATTRIBUTED, split=Split.TRAIN)

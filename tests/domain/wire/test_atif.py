@@ -108,7 +108,7 @@ def test_copied_context_is_not_this_trajectorys() -> None:
     assert [step.response for step in told.steps] == ["Anew."]
 
 
-def test_subagents_are_not_read_as_steps() -> None:
+def test_embedded_trajectories_are_not_read_as_steps() -> None:
     inner = json.loads(document(USER, agent()))
     told = decode(
         document(USER, agent(), subagent_trajectories=[inner], trajectory_id="t", continued_trajectory_ref="x")

@@ -15,7 +15,7 @@ from service.domain.rows.chat import Message
 from service.domain.rows.formats.turns import arguments, as_chat, assistant_turns, is_answered
 from service.domain.rows.records import Row
 from service.domain.rows.splits import Config
-from service.domain.tools import TOOLS, ExecutionKind, product_ids
+from service.domain.tools import TOOLS, ExecutionKind, product_ids, stands_in
 
 VERSION = "kto-labels/1"
 """Names the rule of labels and the number below; a change of either is a new version, and a new snapshot id."""
@@ -72,11 +72,10 @@ def balance(desirable: int, undesirable: int) -> Balance:
 def _turns(row: Row) -> list[_Turn]:
     if row.config is Config.NEGATIVE:
         first = first_fault(row.messages, ExecutionKind(row.kind))
-        turns = assistant_turns(row.messages) if first is not None else ()
         # What code issued is no fault of the model's.
         return [
             _Turn(place, False)
-            for place, message in turns
+            for place, message in assistant_turns(row.messages)
             if first is not None and place >= first and message.issuer != Issuer.HARNESS
         ]
     if row.config is Config.REJECTED:
@@ -116,21 +115,10 @@ def first_fault(messages: Sequence[Message], kind: ExecutionKind) -> int | None:
         for use in message.tool_calls or ():
             name, given = use.function.name, arguments(use)
             key = call_key(name, given)
-            names_products = name in tools.view or name in tools.answer
-            if key in made or (names_products and not all(_is_shown(one, shown) for one in product_ids(given))):
+            named = product_ids(given) if isinstance(given, dict) and name in tools.view | tools.answer else ()
+            if key in made or not all(stands_in(one, shown) for one in named):
                 return place
             asked[use.id] = key
             if name in tools.answer and answering is None:
                 answering = place
     return last if answering is None else answering
-
-
-def _is_shown(product_id: str, text: str) -> bool:
-    """Whether an id stands in a text as a word."""
-    at = text.find(product_id)
-    while at >= 0:
-        end = at + len(product_id)
-        if not text[max(at - 1, 0) : at].isalnum() and not text[end : end + 1].isalnum():
-            return True
-        at = text.find(product_id, at + 1)
-    return False

@@ -172,13 +172,14 @@ def test_turns_of_code_are_no_fault_of_the_models() -> None:
     assert [one["turn"] for one in kto.examples(failed)] == [5]
 
 
-@pytest.mark.parametrize("text", ["[" * 5_000 + "]" * 5_000, '{"a": ' * 5_000, "\ud800", "nonsense"])
+@pytest.mark.parametrize("text", ["[" * 5_000 + "]" * 5_000, '{"a": ' * 5_000, "\ud800", "nonsense", "[1]", "7"])
 def test_arguments_of_any_kind_stop_no_format(text: str) -> None:
-    use = ToolUse(id="call_1", function=Function(name="find_product", arguments=text))
+    use = ToolUse(id="call_1", function=Function(name="recommend_product", arguments=text))
     hostile = row(said(use, train=True), shown("[" * 5_000), config=Config.AGENTIC)
     list(kto.examples(hostile))
     kto.first_fault(hostile.messages, LEGACY)
-    assert atif.document(hostile)["steps"][2]["tool_calls"][0]["arguments"] == {"_raw": text}
+    (written,) = atif.document(hostile)["steps"][2]["tool_calls"]
+    assert written["arguments"] == {"_raw": {"[1]": [1], "7": 7}.get(text, text)}
     assert sharegpt.document(hostile)["conversations"]
 
 
