@@ -1,7 +1,6 @@
 """Stored rows as the domain's values again. Reads nothing and decides nothing."""
 
 from collections.abc import Collection
-from datetime import UTC
 
 import msgspec
 
@@ -12,8 +11,8 @@ from service.domain.leaks.audit import AuditRow
 from service.domain.leaks.leakage import ProblemFacts
 from service.domain.rows.pseudonyms import salted
 from service.domain.rows.records import RowSource, trajectory_key
-from service.domain.rows.splits import row_config
-from service.domain.rows.wanted import Offered
+from service.domain.rows.splits import config_of
+from service.domain.rows.wanted import Offered, day_of
 from service.store.release.snapshots import JudgedRow
 
 
@@ -55,14 +54,13 @@ def offered(row: JudgedRow, disputed: Collection[tuple[str, str]]) -> Offered:
         row: the row.
         disputed: agent versions and problems that validators disagree on.
     """
-    completed_at = row.completed_at
     return Offered(
-        config=row_config(verdict(row)),
+        config=config_of(row.outcome, row.structural_class),
         kind=row.kind,
         structural_class=row.structural_class,
         category=row.category,
         race_id=row.race_id,
-        completed_on=None if completed_at is None else completed_at.astimezone(UTC).date().isoformat(),
+        completed_on=day_of(row.completed_at),
         reward=row.reward,
         reasoning_score=row.reasoning_score,
         is_disputed=(row.agent_version_id, row.problem_id) in disputed,

@@ -9,13 +9,12 @@ import typer
 from service.cli.joined import joined
 from service.cli.options import AsJson, DataDir, settings
 from service.cli.output import note, print_json, print_table, visible
+from service.domain.leaks.benchmark_files import joined_items, read_items
 from service.domain.leaks.benchmarks import (
     Benchmark,
     BenchmarkItem,
     BenchmarkPolicy,
     checked_name,
-    joined_items,
-    read_items,
 )
 from service.errors import ErrorCode, SluiceError
 from service.source.archives import Archive, ArchiveBroken, ArchiveCaps

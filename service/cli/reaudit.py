@@ -9,13 +9,14 @@ import msgspec
 from sqlalchemy import Engine
 
 from service.domain.leaks.audit import SPLITS, AuditReport, AuditRow, Check, audit
+from service.domain.leaks.benchmarks import public_items
 from service.domain.leaks.contact_audit import with_contacts
 from service.domain.policy import DEFAULT_POLICIES
 from service.domain.rows.manifest import STATUS_NAME, FileEntry, Manifest, id_of, rows_digest
 from service.domain.rows.scanning import SECRETS, scan
 from service.domain.rows.splits import TRAINED
 from service.store.engine import reading
-from service.store.release import benchmarks, published
+from service.store.release import published
 from service.store.release.auditing import KnownAnswers, known_answers, known_benchmarks
 from service.store.release.files import FileStore
 from service.store.release.shards import sha256_of
@@ -48,7 +49,7 @@ def reaudit(engine: Engine, files: FileStore, snapshot_id: str) -> AuditReport:
     manifest = files.manifest(snapshot_id)
     with reading(engine) as session:
         known = known_answers(session, snapshot_id)
-        public = benchmarks.public_items(known_benchmarks(session, snapshot_id))
+        public = public_items(known_benchmarks(session, snapshot_id))
     present = files.entries(snapshot_id)
     damaged = [entry.name for entry in present if not _is_intact(files.path(snapshot_id, entry.name), entry)]
     redacted = frozenset(files.document(snapshot_id, STATUS_NAME).get("redacted_rows", ()))

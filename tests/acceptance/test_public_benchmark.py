@@ -17,7 +17,8 @@ import pytest
 from sqlalchemy import select
 
 from service.config import Settings
-from service.domain.leaks.benchmarks import Benchmark, BenchmarkItem, BenchmarkPolicy, joined_items, read_items
+from service.domain.leaks.benchmark_files import joined_items, read_items
+from service.domain.leaks.benchmarks import Benchmark, BenchmarkItem, BenchmarkPolicy
 from service.domain.leaks.leakage import LEAK_1
 from service.domain.leaks.queries import informative, normalise, similarity
 from service.domain.policy import DEFAULT_POLICIES

@@ -6,7 +6,7 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from service.domain.leaks import pools as domain_pools
-from service.domain.leaks.benchmarks import excluded_clusters
+from service.domain.leaks.benchmarks import cluster_of_items, excluded_clusters
 from service.domain.leaks.leakage import Edge, EdgeKind
 from service.domain.leaks.pools import Accepted, PoolPlan, PoolProblem
 from service.errors import ErrorCode, SluiceError
@@ -63,7 +63,7 @@ def _assign(session: Session, clustering: Clustering, plan: PoolPlan, accepted: 
     suspects = clusters.edges(session, clustering.clustering_id, EdgeKind.SUSPECT)
     history = pools.history(session)
     public = benchmarks.load(session, benchmarks.of_clustering(session, clustering.clustering_id))
-    items = benchmarks.cluster_of_items(public, benchmarks.members(session, clustering.clustering_id))
+    items = cluster_of_items(public, benchmarks.members(session, clustering.clustering_id))
     assigned = domain_pools.assign(
         [PoolProblem(problem_id, categories[problem_id]) for problem_id in members],
         {problem_id: member.cluster_id for problem_id, member in members.items()} | items,

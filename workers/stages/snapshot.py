@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from service.domain.filter.structure import Reason
 from service.domain.leaks.audit import AuditReport, AuditRow, audit
+from service.domain.leaks.benchmarks import public_items
 from service.domain.leaks.contact_audit import with_contacts
 from service.domain.leaks.pools import PoolReason
 from service.domain.rows.manifest import Manifest, build_manifest
@@ -24,7 +25,6 @@ from service.store import policies
 from service.store.engine import reading, transaction
 from service.store.models import Snapshot
 from service.store.release import benchmarks, pools, requests, snapshots
-from service.store.release.benchmarks import public_items
 from service.store.release.files import Draft
 from service.store.release.pools import Releasable
 from service.store.release.requests import OpenRequest

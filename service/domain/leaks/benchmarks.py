@@ -6,13 +6,12 @@ it known to everyone: no family has to confirm it.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from service.domain.canonical import digest
+from service.domain.leaks.contact_audit import PublicItem
 from service.domain.leaks.leakage import Edge, EdgeKind, ProblemFacts, text_name
 from service.domain.leaks.queries import QueryRule, normalise
 from service.errors import ErrorCode, SluiceError
@@ -20,9 +19,6 @@ from service.errors import ErrorCode, SluiceError
 KIND = "benchmark"
 """What the nodes of items have where problems have their execution kind."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-MAX_QUERY_CHARACTERS = 100_000
-MAX_GOLD_IDS = 1_000
-"""Of one item; the longest of ShoppingBench has four."""
 
 
 class BenchmarkPolicy(StrEnum):
@@ -96,80 +92,6 @@ def checked_name(name: str) -> str:
     return name
 
 
-def read_items(
-    lines: Iterable[tuple[int, bytes | None]], query_field: str = "query", gold_field: str = "reward"
-) -> tuple[BenchmarkItem, ...]:
-    """Read a JSONL file of questions.
-
-    Args:
-        lines: number and JSON object of each line that is not blank; None is one too long to be read.
-        query_field: key of the question's text.
-        gold_field: key of the right products: an id, an object with a `product_id`, or a list of either.
-
-    Raises:
-        SluiceError: BAD_INPUT, with the line, for one that cannot be read, or that has neither text nor products.
-    """
-    items = tuple(_item(number, line, query_field, gold_field) for number, line in lines)
-    if not items:
-        raise SluiceError(ErrorCode.BAD_INPUT, "there are no items")
-    return items
-
-
-def joined_items(files: Iterable[Sequence[BenchmarkItem]]) -> tuple[BenchmarkItem, ...]:
-    """The items of several files as those of one, numbered as if the files lay behind each other."""
-    joined: list[BenchmarkItem] = []
-    before = 0
-    for items in files:
-        joined += (item._replace(line=before + item.line) for item in items)
-        before += max((item.line for item in items), default=0)
-    return tuple(joined)
-
-
-def _item(number: int, line: bytes | None, query_field: str, gold_field: str) -> BenchmarkItem:
-    if line is None:
-        raise _fault(number, "longer than any question")
-    try:
-        told = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise _fault(number, f"no JSON: {error}") from error
-    if not isinstance(told, dict):
-        raise _fault(number, "not an object")
-    query = told.get(query_field)
-    if query is not None and not isinstance(query, str):
-        raise _fault(number, f"`{query_field}` is no text")
-    if query is not None and len(query) > MAX_QUERY_CHARACTERS:
-        raise _fault(number, f"`{query_field}` is longer than {MAX_QUERY_CHARACTERS} characters")
-    gold_ids = tuple(sorted(set(_gold_ids(number, gold_field, told.get(gold_field)))))
-    if len(gold_ids) > MAX_GOLD_IDS:
-        raise _fault(number, f"`{gold_field}` names more than {MAX_GOLD_IDS} products")
-    text = query.strip().replace("\0", "\N{REPLACEMENT CHARACTER}") if query else ""
-    if not text and not gold_ids:
-        raise _fault(number, f"neither a text in `{query_field}` nor products in `{gold_field}`")
-    return BenchmarkItem(number, text or None, gold_ids)
-
-
-def _gold_ids(number: int, gold_field: str, gold: Any) -> Iterator[str]:
-    match gold:
-        case None:
-            return
-        case list():
-            for each in gold:
-                yield from _gold_ids(number, gold_field, each)
-        case {"product_id": (str() | int()) as product_id, **_rest} if not isinstance(product_id, bool):
-            yield from _gold_ids(number, gold_field, product_id)
-        case bool() | float() | dict():
-            raise _fault(number, f"`{gold_field}` names no product")
-        case _:
-            product_id = str(gold).strip()
-            if not product_id or "\0" in product_id:
-                raise _fault(number, f"`{gold_field}` names no product")
-            yield product_id
-
-
-def _fault(number: int, why: str) -> SluiceError:
-    return SluiceError(ErrorCode.BAD_INPUT, f"line {number}: {why}", line=number)
-
-
 def node_id(name: str, line: int) -> str:
     """What an item is called in the leak graph."""
     return f"{KIND}:{name}:{line}"
@@ -199,6 +121,32 @@ def excluded_clusters(benchmarks: Iterable[Benchmark], cluster_of: Mapping[str, 
         if benchmark.policy is BenchmarkPolicy.EXCLUDE
         for item in benchmark.items
     )
+
+
+def cluster_of_items(benchmarks: Iterable[Benchmark], tied: Mapping[str, str]) -> dict[str, str]:
+    """Item id -> cluster id for all items.
+
+    Args:
+        benchmarks: all benchmarks.
+        tied: the same for the items that are tied to a problem; every other one is a cluster of its own.
+    """
+    ids = (node_id(benchmark.name, item.line) for benchmark in benchmarks for item in benchmark.items)
+    return {item: tied.get(item, item) for item in ids}
+
+
+def public_items(benchmarks: Iterable[Benchmark]) -> list[PublicItem]:
+    """The items of some benchmarks as the audit sees them."""
+    return [
+        PublicItem(
+            benchmark=benchmark.name,
+            is_excluded=benchmark.policy is BenchmarkPolicy.EXCLUDE,
+            item=f"{benchmark.name}:{item.line}",
+            query=item.query,
+            gold_ids=frozenset(item.gold_ids),
+        )
+        for benchmark in benchmarks
+        for item in benchmark.items
+    ]
 
 
 def contacts(

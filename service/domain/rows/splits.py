@@ -32,6 +32,11 @@ class Split(StrEnum):
 
 def row_config(verdict: Verdict) -> Config:
     """The configuration a verdict belongs to: agentic only on evidence that the model issued every call."""
-    if verdict.outcome is not Outcome.KEPT:
-        return Config.NEGATIVE if verdict.outcome is Outcome.KEPT_NEGATIVE else Config.REJECTED
-    return Config.AGENTIC if verdict.structural_class is StructuralClass.AGENTIC else Config.UNATTRIBUTED
+    return config_of(verdict.outcome, verdict.structural_class)
+
+
+def config_of(outcome: str, structural_class: str) -> Config:
+    """The same of a verdict as it is stored."""
+    if outcome != Outcome.KEPT:
+        return Config.NEGATIVE if outcome == Outcome.KEPT_NEGATIVE else Config.REJECTED
+    return Config.AGENTIC if structural_class == StructuralClass.AGENTIC else Config.UNATTRIBUTED

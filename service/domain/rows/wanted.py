@@ -3,6 +3,7 @@
 Not the selection among those (`selection`: trust, duplicates, caps, balance) and not a verdict.
 """
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -68,6 +69,11 @@ class Offered(NamedTuple):
     reward: float | None
     reasoning_score: float | None
     is_disputed: bool
+
+
+def day_of(moment: datetime | None) -> str | None:
+    """The day of a moment, in UTC, as wishes name it; None: no moment is known."""
+    return None if moment is None else moment.astimezone(UTC).date().isoformat()
 
 
 def unwanted(offered: Offered, wanted: Wanted) -> Unwanted | None:

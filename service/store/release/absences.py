@@ -8,10 +8,9 @@ from sqlalchemy import cast, func, select
 from sqlalchemy.dialects.postgresql import ARRAY, TEXT
 from sqlalchemy.orm import Session
 
-from service.domain.attribution.provenance import StructuralClass
 from service.domain.filter.structure import Outcome
-from service.domain.rows.splits import Config
-from service.domain.rows.wanted import Offered, Unwanted, Wanted, unwanted
+from service.domain.rows.splits import config_of
+from service.domain.rows.wanted import Offered, Unwanted, Wanted, day_of, unwanted
 from service.store.corpus.tombstones import entombed
 from service.store.corpus.verdicts import current
 from service.store.models import (
@@ -111,14 +110,13 @@ def _reason(row: Any, spec: Mapping[str, Any], wanted: Wanted, is_disputed: bool
         return NOT_JUDGED
     if row.pool not in spec.get("splits", ("train", "eval")):
         return f"pool:{row.pool}"
-    completed_on = None if row.completed_at is None else row.completed_at.date().isoformat()
     offered = Offered(
-        config=Config.AGENTIC if row.structural_class == StructuralClass.AGENTIC else Config.UNATTRIBUTED,
+        config=config_of(row.outcome, row.structural_class),
         kind=row.kind,
         structural_class=row.structural_class,
         category=row.category,
         race_id=row.race_id,
-        completed_on=completed_on,
+        completed_on=day_of(row.completed_at),
         reward=row.reward,
         reasoning_score=row.reasoning_score,
         is_disputed=is_disputed,

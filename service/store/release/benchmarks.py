@@ -1,6 +1,6 @@
 """Registered benchmarks as stored, and what each clustering found to touch them. Ties nothing itself."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import func, select
@@ -8,7 +8,6 @@ from sqlalchemy.orm import Session
 
 from service.domain.leaks import benchmarks as domain
 from service.domain.leaks.benchmarks import Benchmark, BenchmarkPolicy, Contact, node_id
-from service.domain.leaks.contact_audit import PublicItem
 from service.domain.leaks.leakage import Edge, EdgeKind
 from service.store.copying import copy_missing
 from service.store.models import (
@@ -92,21 +91,6 @@ def _items(session: Session, items_digest: str) -> Iterator[domain.BenchmarkItem
         yield domain.BenchmarkItem(line, query, tuple(gold_ids))
 
 
-def public_items(benchmarks: Iterable[Benchmark]) -> list[PublicItem]:
-    """The items of some benchmarks as the audit sees them."""
-    return [
-        PublicItem(
-            benchmark=benchmark.name,
-            is_excluded=benchmark.policy is BenchmarkPolicy.EXCLUDE,
-            item=f"{benchmark.name}:{item.line}",
-            query=item.query,
-            gold_ids=frozenset(item.gold_ids),
-        )
-        for benchmark in benchmarks
-        for item in benchmark.items
-    ]
-
-
 def save(
     session: Session,
     clustering_id: int,
@@ -158,9 +142,3 @@ def suspicions(session: Session, clustering_id: int) -> list[Edge]:
 
 def _suspicion(problem_id: str, item: str, evidence: str) -> Edge:
     return Edge(min(problem_id, item), max(problem_id, item), EdgeKind.SUSPECT, evidence)
-
-
-def cluster_of_items(benchmarks: Iterable[Benchmark], present: Mapping[str, str]) -> dict[str, str]:
-    """Item id -> cluster id for all items: one that is tied to no problem is a cluster of its own."""
-    ids = (node_id(benchmark.name, item.line) for benchmark in benchmarks for item in benchmark.items)
-    return {item: present.get(item, item) for item in ids}
