@@ -49,7 +49,7 @@ bench: $(INSTALLED) ## Measure against the targets; the figures go to docs/bench
 	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[bench]'
 	$(BIN)/python -m benchmarks.filter $(wildcard $(SLUICE_SHARED)/data/runs)
 	$(BIN)/python -m benchmarks.rejudge $(wildcard $(SLUICE_SHARED)/data/runs)
-	$(BIN)/python -m benchmarks.cluster
+	$(BIN)/python -m benchmarks.cluster --minhash
 	$(BIN)/python -m benchmarks.snapshot $(wildcard $(SLUICE_SHARED)/data/runs)
 	$(BIN)/python -m benchmarks.plan
 	$(BIN)/python -m benchmarks.harvest $(wildcard $(SLUICE_SHARED)/data/runs)

@@ -1,8 +1,9 @@
 """How long clustering takes and what it finds: synthetic problems with planted near-duplicates, one JSON line out.
 
-Usage: python -m benchmarks.cluster [--problems 100000]. Near-duplicates are planted by rewording, reordering and
-renumbering the clauses of a base query; recall is the share of planted pairs that end in one cluster, precision the
-share of joined pairs that the rule confirms when read pair by pair.
+Usage: python -m benchmarks.cluster [--problems 100000] [--minhash]. Near-duplicates are planted by rewording,
+reordering and renumbering the clauses of a base query; recall is the share of planted pairs that end in one cluster,
+precision the share of joined pairs that the rule confirms when read pair by pair. With `--minhash` the same texts go
+through datatrove too.
 """
 
 import argparse
@@ -11,9 +12,12 @@ import random
 import resource
 import sys
 import time
+from collections import defaultdict
+from itertools import pairwise
 
+from benchmarks import minhash
 from service.domain.leaks.leakage import LEAK_1, EdgeKind, ProblemFacts, clusters, edges
-from service.domain.leaks.queries import near_equal
+from service.domain.leaks.queries import near_equal, normalise
 
 VOCABULARY = 30_000
 DUPLICATE_SHARE = 0.2
@@ -66,6 +70,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--problems", type=int, default=100_000)
     arguments.add_argument("--seed", type=int, default=15)
+    arguments.add_argument("--minhash", action="store_true", help="compare with datatrove")
     options = arguments.parse_args()
     made, planted = problems(options.problems, options.seed)
     before_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -88,6 +93,28 @@ def main() -> None:
         "precision": round(confirmed / max(len(joined), 1), 5),
     }
     sys.stdout.write(json.dumps(figures) + "\n")
+    if options.minhash:
+        for name, shape in minhash.SHAPES.items():
+            sys.stdout.write(json.dumps({"way": name} | compared(made, planted, shape)) + "\n")
+
+
+def compared(made: list[ProblemFacts], planted: list[tuple[str, str]], shape: minhash.Shape) -> dict[str, object]:
+    """What datatrove makes of the same texts: pairs it joins that the rule does not confirm cost it precision."""
+    found = minhash.by_datatrove([normalise(facts.query or "", LEAK_1.queries) for facts in made], shape)
+    if found is None:
+        return {"not installed": "pip install 'sluice-sn15[bench]'"}
+    place = {facts.problem_id: number for number, facts in enumerate(made)}
+    together = [found.cluster_of.get(place[a], -1) == found.cluster_of.get(place[b], -2) for a, b in planted]
+    members: dict[int, list[int]] = defaultdict(list)
+    for number, cluster in sorted(found.cluster_of.items()):
+        members[cluster].append(number)
+    pairs = [pair for numbers in members.values() for pair in pairwise(numbers)]
+    confirmed = sum(near_equal(made[a].query or "", made[b].query or "", LEAK_1.queries) for a, b in pairs)
+    return {
+        "cpu_seconds": round(found.seconds, 2),
+        "recall": round(sum(together) / max(len(planted), 1), 5),
+        "precision": round(confirmed / max(len(pairs), 1), 5),
+    }
 
 
 if __name__ == "__main__":
