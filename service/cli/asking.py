@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from dramatiq.brokers.redis import RedisBroker
 from sqlalchemy.orm import Session
@@ -13,7 +14,7 @@ from service.errors import ErrorCode, SluiceError
 from service.queue.broker import open_broker, outstanding, send, unfetched
 from service.queue.messages import Message, Stage
 from service.store.engine import reading
-from service.store.models import PoolAssignment, Release
+from service.store.models import PoolAssignment
 from service.store.release import pools, snapshots
 from service.store.work.progress import progress
 
@@ -26,23 +27,24 @@ PAUSE_SECONDS = 1.0
 """All tries together last longer than the lease of a worker that died."""
 
 
-def release(at: Joined, is_answered: Callable[[Session], bool] = lambda _: False) -> list[str]:
+def release(at: Joined, is_answered: Callable[[Session], bool] | None = None) -> list[str]:
     """Have the workers release the corpus as it is now; returns what they left undone, nothing when it is released.
-
-    Args:
-        at: the databases.
-        is_answered: whether what was asked for beside the release is there.
 
     One that handles a request while another holds its lease does nothing, so the request is repeated for a while. What
     the harvest brings meanwhile makes the stages due again, and is not waited for.
+
+    Args:
+        at: the databases.
+        is_answered: whether what was asked for is there; None: a release of newer pools than stood before.
 
     Raises:
         SluiceError: SERVICE_UNAVAILABLE when no worker takes the request up.
     """
     assert at.settings.redis_url is not None
     broker = open_broker(at.settings.redis_url)
-    with reading(at.engine) as session:
-        newest = pools.latest(session)
+    if is_answered is None:
+        with reading(at.engine) as session:
+            is_answered = partial(_is_released, than=pools.latest(session))
     due: list[str] = []
     for attempt in range(TRIES):
         if attempt:
@@ -50,15 +52,14 @@ def release(at: Joined, is_answered: Callable[[Session], bool] = lambda _: False
         _ask_and_wait(broker)
         with reading(at.engine) as session:
             due = _due(session)
-            decided = snapshots.latest_release(session)
-            answered = is_answered(session)
-        if answered or not due or _is_newer(decided, newest):
-            return []
+            if not due or is_answered(session):
+                return []
     return due
 
 
-def _is_newer(decided: Release | None, than: PoolAssignment | None) -> bool:
-    """Whether a release is of pools after those."""
+def _is_released(session: Session, than: PoolAssignment | None) -> bool:
+    """Whether a release of pools after those is decided."""
+    decided = snapshots.latest_release(session)
     return decided is not None and decided.assignment_id > (than.assignment_id if than else 0)
 
 

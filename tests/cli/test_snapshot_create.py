@@ -4,7 +4,10 @@ import dramatiq
 import pytest
 from typer.testing import CliRunner, Result
 
+from service.cli import asking
 from service.cli.app import app
+from service.cli.joined import joined
+from service.config import Settings
 from service.errors import SluiceError
 from service.queue.broker import open_broker
 from service.queue.messages import Stage
@@ -63,3 +66,17 @@ def test_the_newest_snapshot_is_one_when_nothing_is_left_to_do(
     engine.dispose()
     assert (ran.exit_code, ran.stdout.strip()) == (0, snapshot_id)
     assert "unchanged" in ran.stderr
+
+
+@pytest.mark.usefixtures("idle_worker", "create")
+def test_a_newer_release_does_not_answer_a_request_of_its_own(
+    database_url: str, redis_url: str, tmp_path, monkeypatch: pytest.MonkeyPatch
+):
+    engine = open_engine(database_url)
+    corpus.fill(engine, tmp_path)
+    engine.dispose()
+    monkeypatch.setattr("service.cli.asking.pools.latest", lambda session: None)  # the release came after the request
+    answers = iter([False, True])
+    with joined(Settings(database_url=database_url, redis_url=redis_url, data_dir=tmp_path)) as at:
+        assert asking.release(at, lambda session: next(answers)) == []
+    assert list(answers) == []  # asked again, though a release was there
