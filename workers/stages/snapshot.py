@@ -14,7 +14,7 @@ from service.domain.leaks.benchmarks import public_items
 from service.domain.leaks.contact_audit import with_contacts
 from service.domain.leaks.pools import PoolReason
 from service.domain.rows.manifest import Manifest, build_manifest
-from service.domain.rows.records import Row, build_row, texts
+from service.domain.rows.records import Row, build_row, texts, withheld
 from service.domain.rows.scanning import SECRETS, scan
 from service.domain.rows.selection import SelectionReason
 from service.domain.rows.spec import Options, SnapshotSpec, options_of
@@ -183,15 +183,15 @@ def _write(session: Session, context: Context, order: Order, choice: Choice, dra
 
 
 def _built(context: Context, order: Order, row: JudgedRow, chosen: Chosen, rates: Mapping[str, float]) -> Row:
-    return build_row(
+    built = build_row(
         parse(row.payload, ExecutionKind(row.kind)),
         stored.verdict(row),
         stored.problem(row),
         stored.row_source(row, order.rules, rates.get(row.problem_id), _salt(context, order)),
         context.count_tokens,
         left_out=chosen.left_out,
-        withheld=chosen.withheld,
     )
+    return withheld(built) if chosen.withheld else built
 
 
 def _salt(context: Context, order: Order) -> str | None:

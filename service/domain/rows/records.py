@@ -128,7 +128,6 @@ def build_row(
     count_tokens: Callable[[str], int],
     *,
     left_out: str | None = None,
-    withheld: bool = False,
 ) -> Row:
     """Build the row of one trajectory.
 
@@ -139,15 +138,9 @@ def build_row(
         source: where it comes from.
         count_tokens: exact tokens of a text.
         left_out: why it is not in the snapshot though it was kept; None: it is, or its verdict says why.
-        withheld: give no content: neither messages nor answer.
     """
     config = row_config(verdict) if left_out is None else Config.REJECTED
-    if withheld:
-        trajectory = Trajectory(kind=trajectory.kind)
-    messages: tuple[Message, ...] = ()
-    if not withheld:
-        said = chat_messages(trajectory, verdict.calls, problem.query, _trainable(config))
-        messages = tuple(map(_masked, said))
+    messages = tuple(map(_masked, chat_messages(trajectory, verdict.calls, problem.query, _trainable(config))))
     tools = tool_set(trajectory.kind, trajectory.tool_calls)
     key = trajectory_key(source.eval_run_id, problem.problem_id)
     return Row(
@@ -172,7 +165,7 @@ def build_row(
         reasoning_score=source.reasoning_score,
         teacher_model=teacher_model(trajectory),
         think=think_label(messages),
-        answer_ids=() if withheld else tuple(clean_text(name) for name in verdict.answer),
+        answer_ids=tuple(clean_text(name) for name in verdict.answer),
         gold_kind=gold_kind(problem),
         query_confirmed=problem.query_confirmed,
         difficulty=source.difficulty,

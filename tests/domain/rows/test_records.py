@@ -120,11 +120,10 @@ def test_a_row_that_was_left_out_is_rejected_with_its_reason_and_its_tokens_are_
 
 
 def test_a_withheld_row_has_nothing_that_anybody_wrote():
-    row = build_row(
-        shopping_trajectory(), shopping_verdict(), problem(), source(), len, left_out="tombstoned", withheld=True
-    )
-    assert (row.messages, row.answer_ids, row.teacher_model) == ((), (), None)
+    built = build_row(shopping_trajectory(), shopping_verdict(), problem(), source(), len, left_out="tombstoned")
+    row = withheld(built)
+    assert (row.messages, row.answer_ids, row.teacher_model, row.tools) == ((), (), None, "[]")
+    assert "kettle" in row_line(built).decode()
     assert "kettle" not in row_line(row).decode()
-    whole = make_row()
-    assert withheld(whole).row_id == whole.row_id
-    assert list(texts(withheld(whole))) == []
+    assert list(texts(row)) == []
+    assert (row.row_id, row.config, row.reason) == (built.row_id, Config.REJECTED, "tombstoned")
