@@ -14,12 +14,9 @@ from service.domain.rows.wanted import Offered, Unwanted, Wanted, day_of, unwant
 from service.store.corpus.tombstones import entombed
 from service.store.corpus.verdicts import current
 from service.store.models import (
-    Clustering,
     EvaluationRun,
-    PoolAssignment,
     PoolMember,
     Problem,
-    Release,
     Snapshot,
     Trajectory,
 )
@@ -46,38 +43,24 @@ def reasons(session: Session, snapshot_id: str, tokens: Mapping[tuple[str, str],
         By run and problem: a verdict's reason, `pool:NAME`, `tombstoned`, a wish of the spec (`Unwanted`), `selection`,
         `not_judged_then` or `unknown`.
     """
-    made = _made(session, snapshot_id)
-    if made is None:
+    origin = snapshots.origin(session, snapshot_id)
+    if origin is None:
         return dict.fromkeys(tokens, UNKNOWN)
-    clustering, assignment_id, spec = made
+    spec = session.get_one(Snapshot, snapshot_id).spec
     wanted = msgspec.convert(spec["wanted"], Wanted) if "wanted" in spec else Wanted()
     rules_digest = spec["rules_digest"]
-    disputed = snapshots.disputed(session, rules_digest, clustering.revision) if wanted.unanimous else frozenset()
+    disputed = snapshots.disputed(session, rules_digest, origin.revision) if wanted.unanimous else frozenset()
     told = {}
-    for row in _rows(session, sorted(tokens), rules_digest, clustering.revision, assignment_id):
+    for row in _rows(session, sorted(tokens), rules_digest, origin):
         key = row.eval_run_id, row.problem_id
         told[key] = _reason(row, spec, wanted, (row.agent_version_id, row.problem_id) in disputed, tokens[key])
     return {key: told.get(key, NOT_JUDGED) for key in tokens}
 
 
-def _made(session: Session, snapshot_id: str) -> tuple[Clustering, int, dict[str, Any]] | None:
-    """What a snapshot was made from and by, as of its newest release."""
-    row = session.execute(
-        select(Clustering, PoolAssignment.assignment_id, Snapshot.spec)
-        .join(PoolAssignment, PoolAssignment.clustering_id == Clustering.clustering_id)
-        .join(Release, Release.assignment_id == PoolAssignment.assignment_id)
-        .join(Snapshot, Snapshot.snapshot_id == Release.snapshot_id)
-        .where(Release.snapshot_id == snapshot_id)
-        .order_by(Release.release_id.desc())
-        .limit(1)
-    ).one_or_none()
-    return None if row is None else (row[0], row[1], row[2])
-
-
 def _rows(
-    session: Session, keys: Sequence[tuple[str, str]], rules_digest: str, revision: int, assignment_id: int
+    session: Session, keys: Sequence[tuple[str, str]], rules_digest: str, origin: snapshots.Origin
 ) -> Sequence[Any]:
-    verdict, dead = current(rules_digest, revision), entombed(revision)
+    verdict, dead = current(rules_digest, origin.revision), entombed(origin.revision)
     judgement = verdict.c.evidence["judgement"]
     columns = (cast([key[place] for key in keys], ARRAY(TEXT)) for place in (0, 1))
     wanted = func.unnest(*columns).table_valued("run", "problem").render_derived()
@@ -96,7 +79,7 @@ def _rows(
         .join(Problem, Problem.problem_id == Trajectory.problem_id)
         .join(
             PoolMember,
-            (PoolMember.problem_id == Trajectory.problem_id) & (PoolMember.assignment_id == assignment_id),
+            (PoolMember.problem_id == Trajectory.problem_id) & (PoolMember.assignment_id == origin.assignment_id),
             isouter=True,
         )
         .join(dead, dead.c.trajectory_id == Trajectory.trajectory_id, isouter=True)

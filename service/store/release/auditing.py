@@ -2,12 +2,12 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from service.domain.leaks.benchmarks import Benchmark
-from service.store.models import ClusterMember, PoolAssignment, Release
-from service.store.release import benchmarks
+from service.store.models import ClusterMember
+from service.store.release import benchmarks, snapshots
 
 
 class KnownAnswers(NamedTuple):
@@ -19,9 +19,12 @@ class KnownAnswers(NamedTuple):
 
 def known_answers(session: Session, snapshot_id: str) -> dict[str, KnownAnswers]:
     """Answers by problem id, as the newest release of this snapshot knew them; empty when it was never released."""
+    origin = snapshots.origin(session, snapshot_id)
+    if origin is None:
+        return {}
     rows = session.execute(
         select(ClusterMember.problem_id, ClusterMember.gold_ids, ClusterMember.winner_ids).where(
-            ClusterMember.clustering_id == _clustering(snapshot_id).scalar_subquery()
+            ClusterMember.clustering_id == origin.clustering_id
         )
     )
     return {problem_id: KnownAnswers(frozenset(gold), frozenset(winners)) for problem_id, gold, winners in rows}
@@ -29,16 +32,7 @@ def known_answers(session: Session, snapshot_id: str) -> dict[str, KnownAnswers]
 
 def known_benchmarks(session: Session, snapshot_id: str) -> list[Benchmark]:
     """The benchmarks that stood at the newest release of this snapshot; empty when it was never released."""
-    clustering = session.scalar(_clustering(snapshot_id))
-    return [] if clustering is None else benchmarks.load(session, benchmarks.of_clustering(session, clustering))
-
-
-def _clustering(snapshot_id: str) -> Select[int]:
-    """The clustering behind the newest release of a snapshot."""
-    return (
-        select(PoolAssignment.clustering_id)
-        .join(Release, Release.assignment_id == PoolAssignment.assignment_id)
-        .where(Release.snapshot_id == snapshot_id)
-        .order_by(Release.release_id.desc())
-        .limit(1)
-    )
+    origin = snapshots.origin(session, snapshot_id)
+    if origin is None:
+        return []
+    return benchmarks.load(session, benchmarks.of_clustering(session, origin.clustering_id))

@@ -16,16 +16,13 @@ from service.domain.trajectory import Judgement
 from service.store.corpus import evidence, tombstones
 from service.store.corpus.verdicts import current
 from service.store.models import (
-    Clustering,
     Evidence,
-    PoolAssignment,
-    Release,
     Snapshot,
     SnapshotMark,
     SnapshotRow,
     Trajectory,
 )
-from service.store.release import clusters
+from service.store.release import clusters, snapshots
 
 
 def late_known(session: Session) -> int:
@@ -103,17 +100,10 @@ def _changes(session: Session, snapshot_id: str) -> Iterator[Mark]:
 
 def _evidence_then(session: Session, snapshot_id: str, trajectory_ids: Sequence[int]) -> dict[int, int]:
     """Which state of the evidence the snapshot was made from, by trajectory."""
-    revision = session.scalar(
-        select(Clustering.revision)
-        .join(PoolAssignment, PoolAssignment.clustering_id == Clustering.clustering_id)
-        .join(Release, Release.assignment_id == PoolAssignment.assignment_id)
-        .where(Release.snapshot_id == snapshot_id)
-        .order_by(Release.release_id.desc())
-        .limit(1)
-    )
-    if revision is None or not trajectory_ids:
+    origin = snapshots.origin(session, snapshot_id)
+    if origin is None or not trajectory_ids:
         return {}
-    verdict = current(session.get_one(Snapshot, snapshot_id).spec["rules_digest"], revision)
+    verdict = current(session.get_one(Snapshot, snapshot_id).spec["rules_digest"], origin.revision)
     rows = session.execute(
         select(Evidence.trajectory_id, Evidence.seq)
         .join(

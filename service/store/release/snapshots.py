@@ -17,9 +17,11 @@ from service.store.corpus.verdicts import current
 from service.store.models import (
     IMPORTED,
     AgentVersion,
+    Clustering,
     ClusterMember,
     EvaluationRun,
     Payload,
+    PoolAssignment,
     PoolMember,
     Problem,
     Release,
@@ -41,6 +43,15 @@ class Scope(NamedTuple):
     clustering_id: int
     assignment_id: int
     family_rule_digest: str
+
+
+class Origin(NamedTuple):
+    """What a snapshot was made from, as of its newest release."""
+
+    clustering_id: int
+    revision: int
+    """Of the corpus, at that clustering."""
+    assignment_id: int
 
 
 class JudgedRow(NamedTuple):
@@ -272,3 +283,16 @@ def members(session: Session, snapshot_id: str) -> Collection[NewRow]:
     columns = [getattr(SnapshotRow, name) for name in NewRow._fields]
     statement = select(*columns).where(SnapshotRow.snapshot_id == snapshot_id).order_by(SnapshotRow.trajectory_id)
     return [NewRow(*row) for row in session.execute(statement)]
+
+
+def origin(session: Session, snapshot_id: str) -> Origin | None:
+    """What a snapshot was made from; None when it was never released here."""
+    row = session.execute(
+        select(Clustering.clustering_id, Clustering.revision, PoolAssignment.assignment_id)
+        .join(PoolAssignment, PoolAssignment.clustering_id == Clustering.clustering_id)
+        .join(Release, Release.assignment_id == PoolAssignment.assignment_id)
+        .where(Release.snapshot_id == snapshot_id)
+        .order_by(Release.release_id.desc())
+        .limit(1)
+    ).one_or_none()
+    return None if row is None else Origin(*row)
